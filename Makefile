@@ -1,0 +1,98 @@
+# Every target works from a fresh clone; `make help` lists them.
+#
+# PYTHON   the Python to make the virtual environment with   make setup PYTHON=python3.12
+# VENV     where that environment is                         make test VENV=/tmp/venv
+# TEXT     the text whose words the demo counts              make demo TEXT=book.txt
+# ARGS     more arguments for pytest or the benchmark        make test-unit ARGS="-k ledger -x"
+
+PYTHON ?= python3
+VENV ?= .venv
+VENV_BENCH ?= .venv-bench
+VENV_LOCK ?= .venv-lock
+
+PIP_INSTALL := -m pip --disable-pip-version-check install --quiet
+INSTALLED := $(VENV)/.installed
+INSTALLED_BENCH := $(VENV_BENCH)/.installed
+NO_PYTHON := There is no $(PYTHON) here: install Python 3.11 or newer, or name it with PYTHON=.
+PREREQUISITES := command -v "$(PYTHON)" >/dev/null || { echo "$(NO_PYTHON)" >&2; exit 1; }; \
+	"$(PYTHON)" scripts/check_prerequisites.py
+PYTEST := $(VENV)/bin/python -m pytest --timeout=300
+LOCK := $(VENV_LOCK)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+	--generate-hashes --custom-compile-command "make lock"
+
+# The tiers that need no Java; a folder counts from the day it is there.
+UNIT := $(wildcard tests/unit tests/property tests/plan) tests/test_layers.py src/sparkstorm
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help setup java demo test test-unit test-all check fmt lint types docs bench lock clean
+
+help: ## Print this list.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+setup: $(INSTALLED) ## Make the virtual environment .venv with everything that the other targets need.
+
+demo: java $(INSTALLED) ## Count the words of a text on a local Spark, every message tracked (TEXT=file).
+	@$(VENV)/bin/sparkstorm run examples/word_count.py --available-now $(if $(TEXT),-- "$(TEXT)")
+
+test: java lint types ## Run all checks, and all tests but the slow ones.
+	@$(PYTEST) -m "not slow" $(ARGS)
+
+test-unit: $(INSTALLED) ## Run the tests that need no Java, in seconds.
+	@$(PYTEST) -m "not slow" $(UNIT) $(ARGS)
+
+test-all: java lint types ## Run all checks and all tests, the slow ones too.
+	@$(PYTEST) $(ARGS)
+
+check: test ## Run what must pass before a commit: the same as test.
+
+fmt: $(INSTALLED) ## Format the code, and mend what ruff can mend by itself.
+	@$(VENV)/bin/ruff check --fix-only --quiet .
+	@$(VENV)/bin/ruff format --quiet .
+
+lint: $(INSTALLED) ## Check style and format without changing anything.
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+
+types: $(INSTALLED) ## Check the types, strictly.
+	@$(VENV)/bin/mypy
+
+docs: $(INSTALLED) ## Run every example in the README, the documentation and the docstrings.
+	@$(PYTEST) --doctest-glob="*.md" $(wildcard README.md docs) src/sparkstorm $(ARGS)
+
+bench: java $(INSTALLED) $(INSTALLED_BENCH) ## Measure the word count, here and in the systems compared with.
+	@PEERS_PYTHON="$(abspath $(VENV_BENCH))/bin/python" $(VENV)/bin/python -m benchmarks.word_count $(ARGS)
+
+lock: ## Resolve the dependencies anew and write the lock files.
+	@$(PREREQUISITES)
+	@$(PYTHON) -m venv $(VENV_LOCK)
+	@$(VENV_LOCK)/bin/python $(PIP_INSTALL) uv
+	@$(LOCK) --group dev --output-file requirements.lock pyproject.toml
+	@$(LOCK) --constraints requirements.lock --group build --output-file requirements-build.lock
+	@$(LOCK) --constraints requirements.lock --group bench --output-file requirements-bench.lock
+
+clean: ## Remove what the other targets made: environments, caches, build results.
+	@rm -rf $(VENV) $(VENV_BENCH) $(VENV_LOCK) build dist .coverage .hypothesis .mypy_cache .pytest_cache
+	@rm -rf .ruff_cache artifacts derby.log metastore_db spark-warehouse
+	@find benchmarks examples scripts src tests -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+java:
+	@$(PREREQUISITES) java
+
+# Without build isolation, so that what builds PySpark and us is locked as well.
+$(INSTALLED): pyproject.toml requirements.lock requirements-build.lock
+	@$(PREREQUISITES)
+	@echo "Setting up $(VENV): PySpark alone is 450 MB, so the first time takes minutes."
+	@$(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/python $(PIP_INSTALL) --require-hashes -r requirements-build.lock
+	@$(VENV)/bin/python $(PIP_INSTALL) --require-hashes --no-build-isolation -r requirements.lock
+	@$(VENV)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# The systems that we compare with live apart from us; the benchmark starts them by PEERS_PYTHON.
+$(INSTALLED_BENCH): requirements-bench.lock
+	@$(PREREQUISITES)
+	@$(PYTHON) -m venv $(VENV_BENCH)
+	@$(VENV_BENCH)/bin/python $(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements-bench.lock
+	@touch $@

@@ -1,0 +1,1 @@
+"""The other side of each comparison: one script per peer, each prints one JSON line."""

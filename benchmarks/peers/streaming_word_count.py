@@ -1,0 +1,106 @@
+"""What the plain PySpark word counts have in common: options, source, sink and measuring.
+
+A peer gives one function from the stream of sentences to the stream of (word, count) updates.
+"""
+
+import argparse
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming import StreamingQuery
+
+from benchmarks.run_result import BatchMeter, RunResult
+from benchmarks.spark_settings import PARALLELISM, spark_session
+from benchmarks.workload import SENTENCE_COUNT, SENTENCES, counts_match
+
+CountWords = Callable[[DataFrame], DataFrame]
+
+
+def split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Split sentences into words: the user's function, the same in every PySpark peer."""
+    for batch in batches:
+        words = [word for text in batch.column(0).to_pylist() for word in text.split()]
+        yield pa.RecordBatch.from_arrays([pa.array(words, pa.string())], names=["word"])
+
+
+def main(peer: str, count_words: CountWords, *, default_sentences: int) -> None:
+    """Run one peer from the command line."""
+    options = _parse_options(peer, default_sentences)
+    with spark_session(peer, daemon_module=options.daemon_module) as spark:
+        run(spark, peer, count_words, options.sentences, options.batch).print_json()
+
+
+def run(
+    spark: SparkSession, peer: str, count_words: CountWords, sentences: int, batch: int
+) -> RunResult:
+    """Count the words of so many sentences in whole batches, and measure it."""
+    sink = LastCounts(batches=-(-sentences // batch), batch=batch)
+    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as checkpoint:
+        query = (
+            count_words(sentence_stream(spark, batch))
+            .writeStream.foreachBatch(sink.keep)
+            .option("checkpointLocation", checkpoint)
+            .outputMode("update")
+            .start()
+        )
+        sink.wait(query)
+        query.stop()
+    counts_ok = counts_match(sink.counts, sink.meter.sentences)
+    return sink.meter.result(peer, counts_ok=counts_ok)
+
+
+def sentence_stream(spark: SparkSession, batch: int) -> DataFrame:
+    """Open the endless stream of sentences, ``batch`` of them a trigger.
+
+    Spark's own source gives the numbers and the JVM looks the sentences up: 20 % faster than a
+    source in Python that yields slices of an Arrow array, which is one more Python stage.
+    """
+    numbers = (
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", batch)
+        .option("numPartitions", PARALLELISM)
+        .load()
+    )
+    place = (sf.col("value") % SENTENCE_COUNT).cast("int") + 1
+    return numbers.select(sf.element_at(sf.lit(list(SENTENCES)), place).alias("sentence"))
+
+
+class LastCounts:
+    """The sink: keeps the last count of each word, and knows when the run is through."""
+
+    def __init__(self, *, batches: int, batch: int) -> None:
+        self.counts: dict[str, int] = {}
+        self.meter = BatchMeter()
+        self._batches = batches
+        self._batch = batch
+        self._all_seen = threading.Event()
+
+    def keep(self, updates: DataFrame, batch_id: int) -> None:
+        """Collect the updates of one batch; Spark calls it, in this process."""
+        if batch_id >= self._batches:
+            return  # the source has no end: this batch came while the query was being stopped
+        table = updates.toArrow()
+        words, counts = table.column("word").to_pylist(), table.column("count").to_pylist()
+        self.counts.update(zip(words, counts, strict=True))
+        self.meter.batch_done(self._batch)
+        if batch_id == self._batches - 1:
+            self._all_seen.set()
+
+    def wait(self, query: StreamingQuery) -> None:
+        """Wait for the last batch; raise what the query raised."""
+        while not self._all_seen.wait(1.0):
+            if not query.isActive:
+                query.awaitTermination()
+                raise RuntimeError("the query ended before its last batch")
+
+
+def _parse_options(peer: str, default_sentences: int) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=peer)
+    parser.add_argument("--sentences", type=int, default=default_sentences)
+    parser.add_argument("--batch", type=int, default=200_000, help="sentences a trigger")
+    parser.add_argument("--daemon-module", help="Python worker daemon; 'stock' for Spark's own")
+    return parser.parse_args()

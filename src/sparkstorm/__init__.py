@@ -1,0 +1,87 @@
+"""sparkstorm: Storm's guaranteed message processing, in Python, on Spark.
+
+You write spouts and bolts; the topology runs as one Spark Structured Streaming query, and every
+message is tracked through the whole tree of tuples that it causes.
+"""
+
+from typing import Any
+
+from sparkstorm._version import __version__
+from sparkstorm.components.bolt import BasicBolt, Bolt
+from sparkstorm.components.collector import BasicCollector, BoltCollector, SpoutCollector
+from sparkstorm.components.context import TaskContext
+from sparkstorm.components.spout import PartitionedSpout, Split, Spout
+from sparkstorm.components.stateful import KeyValueState, StatefulBolt
+from sparkstorm.config import Config
+from sparkstorm.errors import (
+    CheckpointError,
+    ComponentError,
+    ConfigError,
+    EmitError,
+    EnvironmentFault,
+    SparkstormError,
+    TopologyError,
+    TrackingError,
+    WorldError,
+)
+from sparkstorm.metrics import Statistics, TaskMetrics
+from sparkstorm.streams import Stream
+from sparkstorm.topology.builder import TopologyBuilder
+from sparkstorm.topology.graph import Topology
+from sparkstorm.topology.grouping import CustomGrouping
+from sparkstorm.tuples import Fields, Tuple
+from sparkstorm.verdicts import Failure, Reason
+
+__all__ = [
+    # components
+    "BasicBolt",
+    "BasicCollector",
+    "Bolt",
+    "BoltCollector",
+    "KeyValueState",
+    "PartitionedSpout",
+    "Split",
+    "Spout",
+    "SpoutCollector",
+    "StatefulBolt",
+    "TaskContext",
+    # tuples and streams
+    "Fields",
+    "Stream",
+    "Tuple",
+    # topology
+    "Config",
+    "CustomGrouping",
+    "Topology",
+    "TopologyBuilder",
+    # running
+    "Failure",
+    "Reason",
+    "Statistics",
+    "TaskMetrics",
+    "spouts",
+    "submit",
+    # errors
+    "CheckpointError",
+    "ComponentError",
+    "ConfigError",
+    "EmitError",
+    "EnvironmentFault",
+    "SparkstormError",
+    "TopologyError",
+    "TrackingError",
+    "WorldError",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what needs pyspark, or a client library, only when it is asked for."""
+    import importlib
+
+    if name == "submit":
+        return importlib.import_module("sparkstorm.spark.runner").submit
+    if name in ("spouts", "testing"):
+        return importlib.import_module(f"sparkstorm.{name}")
+    msg = f"module 'sparkstorm' has no attribute {name!r}"
+    raise AttributeError(msg)

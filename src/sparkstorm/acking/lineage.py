@@ -1,0 +1,120 @@
+"""Which roots tuples belong to, and the share of each: arrays for many tuples at once."""
+
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparkstorm.acking.ids import U64
+
+__all__ = ["Indexes", "Lineage"]
+
+Indexes = NDArray[np.int64]
+"""Positions in another array."""
+
+
+@final
+class Lineage:
+    """The (root, share) pairs of ``n`` tuples, one after the other.
+
+    Nearly always each tuple has exactly one pair; then ``offsets`` is None and tuple i has pair i.
+    Otherwise the pairs of tuple i are those from ``offsets[i]`` to ``offsets[i + 1]``: several for
+    tuples with anchors of several roots, none for untracked ones.
+    """
+
+    __slots__ = ("offsets", "roots", "shares")
+
+    def __init__(self, roots: U64, shares: U64, offsets: Indexes | None = None) -> None:
+        self.roots = roots
+        self.shares = shares
+        self.offsets = offsets
+
+    @classmethod
+    def untracked(cls, count: int) -> "Lineage":
+        """Return the lineage of tuples that belong to no root."""
+        none = np.empty(0, np.uint64)
+        return cls(none, none, np.zeros(count + 1, np.int64))
+
+    @classmethod
+    def concat(cls, parts: Sequence["Lineage"]) -> "Lineage":
+        """Put lineages one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return cls.untracked(0)
+        roots = np.concatenate([part.roots for part in parts])
+        shares = np.concatenate([part.shares for part in parts])
+        if all(part.offsets is None for part in parts):
+            return cls(roots, shares)
+        counts = np.concatenate([part.counts() for part in parts])
+        return cls(roots, shares, _offsets(counts))
+
+    def __len__(self) -> int:
+        return len(self.roots) if self.offsets is None else len(self.offsets) - 1
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether each tuple has exactly one root."""
+        return self.offsets is None
+
+    @property
+    def is_tracked(self) -> bool:
+        """Whether any tuple has a root."""
+        return len(self.roots) > 0
+
+    def counts(self) -> Indexes:
+        """How many roots each tuple has."""
+        if self.offsets is None:
+            return np.ones(len(self.roots), np.int64)
+        return np.diff(self.offsets)
+
+    def owners(self) -> Indexes:
+        """The tuple that each pair belongs to."""
+        if self.offsets is None:
+            return np.arange(len(self.roots))
+        return np.repeat(np.arange(len(self)), self.counts())
+
+    def roots_of(self, index: int) -> list[int]:
+        """The roots of one tuple."""
+        if self.offsets is None:
+            return [int(self.roots[index])]
+        return [int(r) for r in self.roots[self.offsets[index] : self.offsets[index + 1]]]
+
+    def id_of(self, index: int) -> int:
+        """A number that names the tuple among those of its roots: its first share, else 0."""
+        start = index if self.offsets is None else int(self.offsets[index])
+        stop = index + 1 if self.offsets is None else int(self.offsets[index + 1])
+        return int(self.shares[start]) if stop > start else 0
+
+    def slice(self, start: int, stop: int) -> "Lineage":
+        """The lineage of the tuples from ``start`` to ``stop``."""
+        if self.offsets is None:
+            return Lineage(self.roots[start:stop], self.shares[start:stop])
+        first, last = int(self.offsets[start]), int(self.offsets[stop])
+        offsets = self.offsets[start : stop + 1] - first
+        return Lineage(self.roots[first:last], self.shares[first:last], offsets).simplified()
+
+    def simplified(self) -> "Lineage":
+        """The same without offsets, if every tuple has exactly one root."""
+        if self.offsets is not None and len(self.roots) == len(self):
+            if np.array_equal(self.offsets, np.arange(len(self) + 1)):
+                return Lineage(self.roots, self.shares)
+        return self
+
+    def pairs_of(self, tuples: Indexes) -> tuple[Indexes, Indexes]:
+        """For tuples (in any order, repeats allowed) return (position in ``tuples``, pair)."""
+        if self.offsets is None:
+            return np.arange(len(tuples)), tuples
+        counts = self.counts()[tuples]
+        ends = np.cumsum(counts)
+        within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
+        return np.repeat(np.arange(len(tuples)), counts), within + np.repeat(
+            self.offsets[:-1][tuples], counts
+        )
+
+
+def _offsets(counts: Indexes) -> Indexes:
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets

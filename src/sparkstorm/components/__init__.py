@@ -1,0 +1,1 @@
+"""What users subclass: spouts, bolts, and what these are handed."""

@@ -1,0 +1,89 @@
+"""Who am I: what a component may ask about itself and its neighbours."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, final
+
+from sparkstorm.config import Config
+
+__all__ = ["TaskContext"]
+
+T = TypeVar("T")
+
+_SHARED: dict[str, Any] = {}
+_SHARED_LOCK = threading.RLock()
+
+
+@final
+class TaskContext:
+    """What a task knows of itself; handed to ``open`` and ``prepare``.
+
+    Attributes:
+        topology: the topology's name.
+        component: the id of this component.
+        task: the number of this task, unique in the topology, from 1.
+        task_index: its number among the tasks of its component, from 0.
+        config: the settings, with this component's own on top.
+        batch: the number of the batch that is running.
+    """
+
+    __slots__ = (
+        "_counters",
+        "_tasks",
+        "batch",
+        "component",
+        "config",
+        "task",
+        "task_index",
+        "topology",
+    )
+
+    def __init__(
+        self,
+        *,
+        topology: str,
+        component: str,
+        task: int,
+        tasks: Mapping[str, range],
+        config: Config,
+    ) -> None:
+        self.topology = topology
+        self.component = component
+        self.task = task
+        self.task_index = task - tasks[component].start
+        self.config = config
+        self.batch = -1
+        self._tasks = tasks
+        self._counters: dict[str, float] = {}
+
+    def component_tasks(self, component: str) -> list[int]:
+        """The task numbers of a component, for :meth:`emit_direct`."""
+        return list(self._tasks[component])
+
+    def component_of(self, task: int) -> str:
+        """The component that a task belongs to."""
+        return next(name for name, tasks in self._tasks.items() if task in tasks)
+
+    def shared(self, name: str, factory: Callable[[], T]) -> T:
+        """Return the object of that name in this worker process, made once by ``factory``.
+
+        For what is costly and may be lost with the process: a connection pool, a model.
+        """
+        with _SHARED_LOCK:
+            if name not in _SHARED:
+                _SHARED[name] = factory()
+            value: T = _SHARED[name]
+            return value
+
+    def count(self, name: str, amount: float = 1.0) -> None:
+        """Add to a counter of your own; it shows in the component's metrics."""
+        self._counters[name] = self._counters.get(name, 0.0) + amount
+
+    def take_counters(self) -> tuple[tuple[str, float], ...]:
+        """Return the counters since the last call and reset them; called by the engine."""
+        counters = tuple(sorted(self._counters.items()))
+        self._counters.clear()
+        return counters
+
+    def __repr__(self) -> str:
+        return f"TaskContext({self.component}#{self.task_index}, task {self.task})"

@@ -1,0 +1,142 @@
+"""Spouts: where messages come from."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, final
+
+from sparkstorm.components.collector import SpoutCollector
+from sparkstorm.components.context import TaskContext
+from sparkstorm.config import Config
+from sparkstorm.streams import Outputs
+from sparkstorm.verdicts import Failure
+
+__all__ = ["PartitionedSpout", "Positions", "Split", "Spout"]
+
+Positions = list[tuple[int, int]]
+"""Positions of messages within a split, as half-open ranges ``[(0, 10), (12, 13)]``."""
+
+
+class Spout(ABC):
+    """A source that lives in the driver, for queues, sockets, anything that gives one by one.
+
+    Each task is one instance with one thread of its own: none of its methods ever run at the same
+    time. An instance is a copy (by pickle) of what the topology was built with.
+    """
+
+    outputs: Outputs = ()
+    """The declared streams; see :class:`sparkstorm.Stream`."""
+
+    def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
+        """Called once before anything else; connect here and keep the collector."""
+
+    def close(self) -> None:
+        """Called once at the end, if the process ends in good order."""
+
+    def activate(self) -> None:
+        """Called when ``next_tuple`` is going to be called again after a ``deactivate``."""
+
+    def deactivate(self) -> None:
+        """Called when ``next_tuple`` is not going to be called for a while."""
+
+    @abstractmethod
+    def next_tuple(self) -> None:
+        """Emit what there is, or return at once if there is nothing.
+
+        Called again and again while the task may have more messages pending. It should not block:
+        acks and fails wait meanwhile.
+        """
+
+    def ack(self, msg_id: Any) -> None:
+        """The message was fully processed, and the batch that did so is committed."""
+
+    def fail(self, msg_id: Any, failure: Failure) -> None:
+        """The message failed: emit it again later, or give it up. The spout decides, as in Storm.
+
+        A spout that does not override this loses the message; the engine counts it as given up
+        and warns. :class:`sparkstorm.spouts.ReplayingSpout` emits again by the retry policy.
+        """
+
+    def exhausted(self) -> bool:
+        """Whether this spout will never emit anything again; lets a bounded run drain and end."""
+        return False
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """A piece of a partitioned source that one executor reads: ``count`` messages.
+
+    Attributes:
+        count: how many messages (positions) it holds.
+        data: what ``read`` needs to find them, of JSON's types only.
+        size: estimated bytes, for the limit of pending bytes.
+        only: the positions wanted, if not all; set by the engine for retries.
+    """
+
+    count: int
+    data: dict[str, Any] = field(default_factory=dict)
+    size: int = 0
+    only: tuple[int, ...] | None = None
+
+    def narrow(self, positions: Sequence[int]) -> "Split":
+        """Return the split of these positions alone, numbered from 0 in this order."""
+        source = self.only
+        picked = tuple(positions) if source is None else tuple(source[p] for p in positions)
+        size = self.size * len(picked) // max(self.count, 1)
+        return replace(self, count=len(picked), only=picked, size=size)
+
+
+class PartitionedSpout(ABC):
+    """A source that is planned in the driver and read by the executors, for data at scale.
+
+    ``open``, ``plan``, ``ack``, ``fail``, ``snapshot``, ``restore`` and ``close`` run in the
+    driver, on one thread per task; ``read`` runs on executors, on a copy that was never opened.
+    """
+
+    outputs: Outputs = ()
+    """The declared streams; a partitioned spout emits to the default one."""
+
+    def open(self, config: Config, context: TaskContext) -> None:
+        """Called once, after ``restore`` if there is something to restore."""
+
+    def close(self) -> None:
+        """Called once at the end, if the process ends in good order."""
+
+    @abstractmethod
+    def plan(self, limit: int) -> list[Split]:
+        """Return the next splits, together at most ``limit`` messages; [] if there is nothing.
+
+        Must not block. What is returned counts as given out; what is not acked comes back by
+        itself through ``read`` with a narrower split.
+        """
+
+    @abstractmethod
+    def read(self, split: Split) -> Iterable[Sequence[Any] | None]:
+        """Yield the values of each of the split's messages, in order (on an executor).
+
+        Reads all positions, also if ``split.only`` is set: the engine picks the wanted ones. Yield
+        None for a position that holds no message; it is counted as skipped. May yield
+        :class:`pyarrow.RecordBatch` objects of many messages instead, which is much faster.
+        """
+
+    def msg_id(self, split: Split, position: int) -> Hashable:
+        """The name of a message, for people: in errors, dead letters and logs."""
+        return (str(split.data), split.only[position] if split.only else position)
+
+    def ack(self, split: Split, positions: Positions) -> None:
+        """These messages were fully processed, and the batch that did so is committed."""
+
+    def fail(self, split: Split, positions: Positions, failure: Failure) -> None:
+        """These messages failed; the engine emits them again by the retry policy."""
+
+    def snapshot(self) -> Any:
+        """Return the progress, of JSON's types, such that ``restore`` goes on where acks ended."""
+        return None
+
+    def restore(self, snapshot: Any) -> None:
+        """Take up the progress of an earlier run; called before ``open``."""
+
+    def exhausted(self) -> bool:
+        """Whether ``plan`` will never return anything again; lets a bounded run drain and end."""
+        return False

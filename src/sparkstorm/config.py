@@ -1,0 +1,173 @@
+"""The settings of a topology: one typed table, with Storm's dotted keys as aliases."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sparkstorm.errors import ConfigError
+
+__all__ = ["COMPONENT_KEYS", "Config"]
+
+COMPONENT_KEYS = frozenset({"max_spout_pending", "max_retries", "user"})
+"""The settings that a single component may override, by ``add_configuration``."""
+
+
+class Config(BaseModel):
+    """How a topology is to run. Every field has a default; keys may be written as in Storm.
+
+    >>> Config(message_timeout_secs=60).message_timeout_secs
+    60.0
+    >>> Config.parse({"topology.acker.executors": "0"}).acker_executors
+    0
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    message_timeout_secs: float = Field(
+        30.0,
+        gt=0,
+        alias="topology.message.timeout.secs",
+        description="Seconds that a tree left open after its batch may take before it fails. "
+        "Checked once per batch and when idle, so a failure may come up to a tenth later.",
+    )
+    message_timeout_mode: Literal["emit", "progress"] = Field(
+        "emit",
+        alias="topology.message.timeout.mode",
+        description="Count the time-out from the emit, or from the last progress of the tree.",
+    )
+    enable_message_timeouts: bool = Field(
+        True,
+        alias="topology.enable.message.timeouts",
+        description="Off: no tree ever times out (for tests and debugging).",
+    )
+    acker_executors: int | None = Field(
+        None,
+        ge=0,
+        alias="topology.acker.executors",
+        description="Number of acker tasks. Unset: one per partition. 0: nothing is tracked and "
+        "a spout hears ack as soon as its tuple is planned.",
+    )
+    max_spout_pending: int | None = Field(
+        None,
+        gt=0,
+        alias="topology.max.spout.pending",
+        description="Messages per spout task that may be pending at once. "
+        "Unset: bounded by topology.max.pending.bytes alone.",
+    )
+    max_pending_bytes: int = Field(
+        256 * 1024 * 1024,
+        gt=0,
+        alias="topology.max.pending.bytes",
+        description="Estimated bytes of all messages of a topology that may be pending at once.",
+    )
+    batch_target_secs: float = Field(
+        1.0,
+        gt=0,
+        alias="topology.batch.target.secs",
+        description="The time that a batch should take; the batch size adapts to it.",
+    )
+    batch_max_messages: int | None = Field(
+        None,
+        gt=0,
+        alias="topology.batch.max.messages",
+        description="A fixed upper limit of messages in a batch. Unset: only the time decides.",
+    )
+    batch_timeout_secs: float = Field(
+        600.0,
+        gt=0,
+        alias="topology.batch.timeout.secs",
+        description="A batch that takes longer is cancelled and run again with less.",
+    )
+    partitions: int | None = Field(
+        None,
+        gt=0,
+        alias="topology.partitions",
+        description="Partitions of every exchange. Unset: Spark's default parallelism. "
+        "Fixed by the checkpoint once there is one.",
+    )
+    max_retries: int | None = Field(
+        16,
+        ge=0,
+        alias="topology.max.retries",
+        description="How often sparkstorm's own spouts emit a failed message again before it "
+        "is given up. None: for ever.",
+    )
+    retry_backoff_secs: float = Field(
+        0.5,
+        ge=0,
+        alias="topology.retry.backoff.secs",
+        description="Seconds before the first retry; doubled at each further one.",
+    )
+    retry_backoff_max_secs: float = Field(
+        300.0,
+        ge=0,
+        alias="topology.retry.backoff.max.secs",
+        description="The longest wait between two tries of a message.",
+    )
+    state_image_max_bytes: int = Field(
+        1024 * 1024 * 1024,
+        gt=0,
+        alias="topology.state.image.max.bytes",
+        description="Estimated bytes of state images that one worker process keeps; beyond it "
+        "the images least used are dropped and read again from the state store.",
+    )
+    debug: bool = Field(
+        False,
+        alias="topology.debug",
+        description="Log every batch and every verdict.",
+    )
+    user: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Settings of your own, for your components; on the command line "
+        "-c user.NAME=VALUE.",
+    )
+
+    def __init__(self, **settings: Any) -> None:
+        try:
+            super().__init__(**settings)
+        except ValidationError as error:
+            raise ConfigError(_explain(error)) from None
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, object]) -> "Config":
+        """Build a Config from keys as people write them: field names, Storm's keys, ``user.X``.
+
+        Raises:
+            ConfigError: naming the key or value at fault and what is known instead.
+        """
+        user: dict[str, object] = {}
+        known: dict[str, object] = {}
+        for key, value in settings.items():
+            if key.startswith("user."):
+                user[key.removeprefix("user.")] = value
+            else:
+                known[key] = None if value in ("none", "None", "null") else value
+        if user:
+            known["user"] = user
+        return cls(**known)
+
+    def override(self, settings: Mapping[str, object]) -> "Config":
+        """Return a copy with some fields replaced, checked like new ones."""
+        return Config(**{**self.model_dump(), **settings}) if settings else self
+
+
+def _explain(error: ValidationError) -> str:
+    lines = []
+    for fault in error.errors():
+        key = ".".join(str(part) for part in fault["loc"])
+        if fault["type"] == "extra_forbidden":
+            lines.append(f"unknown setting {key!r}: {_nearest(key)}")
+        else:
+            lines.append(f"setting {key!r} has the value {fault['input']!r}: {fault['msg']}")
+    return "\n".join(lines)
+
+
+def _nearest(key: str) -> str:
+    import difflib
+
+    names = [*Config.model_fields, *(f.alias for f in Config.model_fields.values() if f.alias)]
+    close = difflib.get_close_matches(key, names, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return "see docs/configuration.md for all settings; your own go under user.NAME"

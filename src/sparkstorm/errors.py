@@ -1,0 +1,95 @@
+"""Every exception of sparkstorm, split by whose fault it is.
+
+::
+
+    SparkstormError
+    ├── TopologyError        yours: the topology is wired wrongly (all faults at once in .faults)
+    ├── ConfigError          yours: a setting is unknown or has a bad value
+    ├── ComponentError       yours: a spout or bolt broke a rule while running
+    │   ├── EmitError        values, stream or task of an emit do not fit what was declared
+    │   ├── TrackingError    a tuple was acked twice, anchored after its ack, or is a stranger here
+    │   └── AttributeStateError  a bolt keeps state in attributes although it declares none
+    ├── WorldError           the world's: something outside is missing, broken or taken
+    │   ├── EnvironmentFault Java, a package or a session setting is missing
+    │   ├── CheckpointError  the checkpoint is unreadable, locked, or of another topology
+    │   └── SpoutConnectionError  the system that a spout reads from is away or refuses
+    ├── BatchError           a batch could not be completed although it was tried again
+    └── InternalError        ours: please report it
+"""
+
+from collections.abc import Sequence
+
+__all__ = [
+    "AttributeStateError",
+    "BatchError",
+    "CheckpointError",
+    "ComponentError",
+    "ConfigError",
+    "EmitError",
+    "EnvironmentFault",
+    "InternalError",
+    "SparkstormError",
+    "SpoutConnectionError",
+    "TopologyError",
+    "TrackingError",
+    "WorldError",
+]
+
+
+class SparkstormError(Exception):
+    """Base of everything that sparkstorm raises on purpose."""
+
+
+class TopologyError(SparkstormError):
+    """The topology is wired wrongly; ``faults`` lists every fault found, not only the first."""
+
+    def __init__(self, faults: str | Sequence[str]) -> None:
+        self.faults: tuple[str, ...] = (faults,) if isinstance(faults, str) else tuple(faults)
+        super().__init__("\n".join(self.faults))
+
+    def __reduce__(self) -> tuple[type["TopologyError"], tuple[tuple[str, ...]]]:
+        return type(self), (self.faults,)
+
+
+class ConfigError(SparkstormError):
+    """A configuration key is unknown or its value does not fit."""
+
+
+class ComponentError(SparkstormError):
+    """A spout or bolt broke a rule of the API while it ran."""
+
+
+class EmitError(ComponentError):
+    """An emit does not fit the declared stream; the message names component, stream and field."""
+
+
+class TrackingError(ComponentError):
+    """A tuple was acked or anchored in a way that its tree could never complete."""
+
+
+class AttributeStateError(ComponentError):
+    """A bolt changed its own attributes although it declares no state."""
+
+
+class WorldError(SparkstormError):
+    """Something outside of sparkstorm and of the topology is missing, broken or taken."""
+
+
+class EnvironmentFault(WorldError):
+    """Java, a package or a Spark setting that sparkstorm needs is missing."""
+
+
+class CheckpointError(WorldError):
+    """The checkpoint cannot be used: unreadable, locked, or written by another topology."""
+
+
+class SpoutConnectionError(WorldError):
+    """The system that a spout reads from is away, or it refuses us."""
+
+
+class BatchError(SparkstormError):
+    """A batch could not be completed although it was tried again with less."""
+
+
+class InternalError(SparkstormError):
+    """A rule of sparkstorm itself was broken: a bug, please report it."""

@@ -1,0 +1,98 @@
+"""The last stage: each acker task merges what came in for its roots, and tells the driver."""
+
+import json
+from collections.abc import Iterable
+
+import numpy as np
+
+from sparkstorm.acking.shares import Entries
+from sparkstorm.acking.tally import Tally, TallyResult
+from sparkstorm.errors import InternalError
+from sparkstorm.execution.batch import BatchInfo
+from sparkstorm.execution.dispatch import Delivery
+from sparkstorm.execution.packet import DRIVER, Kind, Packet, PacketWriter, read_head
+from sparkstorm.planning.plan import Plan
+from sparkstorm.verdicts import Failure
+
+__all__ = ["decode_result", "run_ackers"]
+
+
+def run_ackers(
+    plan: Plan, partition: int, packets: Iterable[bytes], batch: BatchInfo
+) -> list[Delivery]:
+    """Run the acker tasks of a partition; also those that nothing came in for."""
+    tallies = {
+        task: Tally(batch.ranges, acker, len(plan.ackers))
+        for acker, task in enumerate(plan.ackers)
+        if plan.home(task) == partition
+    }
+    out: list[Delivery] = []
+    for data in sorted(packets, key=lambda data: read_head(data).order):
+        packet = Packet.decode(data)
+        if packet.head.target == DRIVER:
+            out.append((partition, data))
+        elif packet.head.target in tallies:
+            _take(tallies[packet.head.target], packet)
+        else:
+            raise InternalError(f"a packet for task {packet.head.target} reached the ackers")
+    for task, tally in tallies.items():
+        parts = _encode(tally.result())
+        out.append((partition, PacketWriter(task).for_driver(Kind.OUTCOME, parts)))
+    return out
+
+
+def _take(tally: Tally, packet: Packet) -> None:
+    match packet.head.kind:
+        case Kind.ENTRIES:
+            tally.add(packet.entries())
+        case Kind.HOLD:
+            tally.hold(packet.roots())
+        case Kind.RESET:
+            tally.reset_timeout(packet.roots())
+        case Kind.NOTES:
+            for note in packet.notes():
+                tally.fail(note.root, note.count, note.failure)
+        case other:
+            raise InternalError(f"an acker cannot take a packet of kind {other.name}")
+
+
+def _encode(result: TallyResult) -> list[bytes]:
+    failed = [[root, failure.to_json()] for root, failure in sorted(result.failed.items())]
+    head = {
+        "acker": result.acker,
+        "sizes": [len(marks) for marks in result.complete],
+        "failed": failed,
+    }
+    arrays = (
+        result.open_roots,
+        result.open_vals,
+        result.late.roots,
+        result.late.deltas,
+        result.resets,
+    )
+    bits = np.concatenate([np.empty(0, np.bool_), *result.complete])
+    return [
+        json.dumps(head).encode(),
+        *(array.tobytes() for array in arrays),
+        np.packbits(bits).tobytes(),
+    ]
+
+
+def decode_result(packet: Packet) -> TallyResult:
+    """Decode an OUTCOME packet; called by the driver."""
+    head = json.loads(bytes(packet.parts[0]))
+    opened, vals, late_roots, late_deltas, resets = (
+        np.frombuffer(part, np.uint64) for part in packet.parts[1:6]
+    )
+    packed = np.frombuffer(packet.parts[6], np.uint8)
+    bits = np.unpackbits(packed, count=sum(head["sizes"])).astype(np.bool_)
+    edges = np.cumsum(head["sizes"])[:-1]
+    return TallyResult(
+        acker=head["acker"],
+        complete=tuple(np.split(bits, edges)) if head["sizes"] else (),
+        open_roots=opened,
+        open_vals=vals,
+        late=Entries(late_roots, late_deltas),
+        resets=resets,
+        failed={root: Failure.from_json(failure) for root, failure in head["failed"]},
+    )

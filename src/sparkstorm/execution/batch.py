@@ -1,0 +1,87 @@
+"""What every worker knows about the batch it works on: a frozen value, JSON between processes."""
+
+import bisect
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparkstorm.acking.ids import U64
+from sparkstorm.acking.tally import RootRange
+
+__all__ = ["BatchInfo", "Retried"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """Roots that are not the first attempt at their messages."""
+
+    first: int
+    count: int
+    attempt: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchInfo:
+    """The facts of a batch that its tasks share.
+
+    Attributes:
+        number: the batch's number.
+        run: names the driver's life; tasks of an earlier one are not to be trusted.
+        ranges: the roots that begin in it.
+        retried: those of them that are retries.
+        excluded: those of them to leave out, because the batch failed with them.
+    """
+
+    number: int
+    run: str = ""
+    ranges: tuple[RootRange, ...] = ()
+    retried: tuple[Retried, ...] = ()
+    excluded: tuple[RootRange, ...] = ()
+
+    def attempt(self, root: int) -> int:
+        """Which try a root is, counted from 1."""
+        index = bisect.bisect_right(self.retried, root, key=lambda r: r.first) - 1
+        if index >= 0 and root < self.retried[index].first + self.retried[index].count:
+            return self.retried[index].attempt
+        return 1
+
+    def is_excluded(self, roots: U64) -> NDArray[np.bool_]:
+        """Which of these roots are to be left out."""
+        out = np.zeros(len(roots), np.bool_)
+        for span in self.excluded:
+            out |= (roots >= np.uint64(span.first)) & (roots < np.uint64(span.first + span.count))
+        return out
+
+    def to_json(self) -> str:
+        """Return it as text for :meth:`from_json`."""
+        return json.dumps(
+            {
+                "number": self.number,
+                "run": self.run,
+                "ranges": _pairs(self.ranges),
+                "retried": [[r.first, r.count, r.attempt] for r in self.retried],
+                "excluded": _pairs(self.excluded),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> "BatchInfo":
+        """Build it from :meth:`to_json`'s text."""
+        data = json.loads(text)
+        return cls(
+            number=data["number"],
+            run=data["run"],
+            ranges=tuple(RootRange(*pair) for pair in data["ranges"]),
+            retried=tuple(Retried(*triple) for triple in data["retried"]),
+            excluded=tuple(RootRange(*pair) for pair in data["excluded"]),
+        )
+
+
+def _pairs(ranges: Sequence[RootRange]) -> list[list[int]]:
+    return [[span.first, span.count] for span in ranges]

@@ -1,0 +1,251 @@
+"""Columns of values: how tuples are kept between a component's lists and a packet's bytes."""
+
+import pickle
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeAlias, final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sparkstorm.acking.ids import U64
+from sparkstorm.errors import EmitError
+from sparkstorm.execution.hashing import hash_array, hash_value, hash_values
+from sparkstorm.streams import Field
+
+__all__ = [
+    "ArrowColumn",
+    "CoderError",
+    "Column",
+    "DictColumn",
+    "ObjectColumn",
+    "make_column",
+    "pickled",
+]
+
+Rows: TypeAlias = NDArray[np.int64]
+
+_DICTIONARY_MIN_ROWS = 64
+"""Below this many rows a dictionary saves nothing."""
+
+_EXACT: dict[type, pa.DataType] = {
+    str: pa.string(),
+    int: pa.int64(),
+    float: pa.float64(),
+    bool: pa.bool_(),
+    bytes: pa.binary(),
+}
+"""Python types that come back from Arrow as just what they were."""
+
+
+class CoderError(Exception):
+    """Values do not fit their field; ``rows`` are the positions at fault."""
+
+    def __init__(self, message: str, rows: Sequence[int]) -> None:
+        super().__init__(message)
+        self.rows = list(rows)
+
+
+class Column(Protocol):
+    """The values of one field of many tuples."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, rows: Rows) -> "Column":
+        """The values at these positions."""
+        ...
+
+    def slice(self, start: int, stop: int) -> "Column":
+        """The values from ``start`` to ``stop``."""
+        ...
+
+    def to_list(self) -> list[Any]:
+        """The values as Python objects."""
+        ...
+
+    def hashes(self) -> U64:
+        """The canonical hash of each value."""
+        ...
+
+
+@final
+class ArrowColumn:
+    """Values in an Arrow array."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: pa.Array) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def take(self, rows: Rows) -> "ArrowColumn":
+        return ArrowColumn(self.array.take(pa.array(rows)))
+
+    def slice(self, start: int, stop: int) -> "ArrowColumn":
+        return ArrowColumn(self.array.slice(start, stop - start))
+
+    def to_list(self) -> list[Any]:
+        values: list[Any] = self.array.to_pylist()
+        return values
+
+    def hashes(self) -> U64:
+        return hash_array(self.array)
+
+
+@final
+class DictColumn:
+    """Text with many repeats: each distinct value once, and a number per tuple.
+
+    Hashing and making Python strings then cost as much as there are *distinct* values.
+    """
+
+    __slots__ = ("dictionary", "indices")
+
+    def __init__(self, dictionary: pa.Array, indices: NDArray[np.int32]) -> None:
+        self.dictionary = dictionary
+        self.indices = indices
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def take(self, rows: Rows) -> "DictColumn":
+        return DictColumn(self.dictionary, self.indices[rows])
+
+    def slice(self, start: int, stop: int) -> "DictColumn":
+        return DictColumn(self.dictionary, self.indices[start:stop])
+
+    def compact(self) -> "DictColumn":
+        """Drop the dictionary entries that no tuple uses."""
+        used = np.zeros(len(self.dictionary), np.bool_)
+        used[self.indices] = True
+        if used.all():
+            return self
+        renumbered = np.cumsum(used, dtype=np.int32) - np.int32(1)
+        kept = self.dictionary.filter(pa.array(used))
+        return DictColumn(kept, renumbered[self.indices])
+
+    def to_list(self) -> list[Any]:
+        values = np.array([*self.dictionary.to_pylist(), None], dtype=object)
+        picked: list[Any] = values[self.indices].tolist()
+        return picked
+
+    def to_arrow(self) -> pa.Array:
+        """The values as a plain array."""
+        return self.dictionary.take(pa.array(self.indices))
+
+    def hashes(self) -> U64:
+        return hash_array(self.dictionary)[self.indices]
+
+
+@final
+class ObjectColumn:
+    """Any values that can be pickled."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, rows: Rows) -> "ObjectColumn":
+        return ObjectColumn([self.values[row] for row in rows.tolist()])
+
+    def slice(self, start: int, stop: int) -> "ObjectColumn":
+        return ObjectColumn(self.values[start:stop])
+
+    def to_list(self) -> list[Any]:
+        return self.values
+
+    def hashes(self) -> U64:
+        try:
+            return hash_values(self.values)
+        except EmitError as error:
+            raise CoderError(str(error), _rows_where(hash_value, self.values)) from None
+
+
+def make_column(field: Field, values: list[Any], *, repeats: bool = False) -> Column:
+    """Put a field's values into the column that carries them best.
+
+    Args:
+        field: the declaration; without a type any value goes.
+        values: one per tuple.
+        repeats: whether equal values are to be expected (a grouping's key).
+
+    Raises:
+        CoderError: some values do not fit the declared type.
+    """
+    kind = field.type if field.type is not None else _common_type(values)
+    if kind is None:
+        return ObjectColumn(values)
+    try:
+        array = pa.array(values, kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        if field.type is None:
+            return ObjectColumn(values)
+        raise _explain(field, values, error) from None
+    if repeats and len(array) >= _DICTIONARY_MIN_ROWS and pa.types.is_string(kind):
+        return _dictionary(array)
+    return ArrowColumn(array)
+
+
+def pickled(values: list[Any]) -> bytes:
+    """Pickle the values of an :class:`ObjectColumn`.
+
+    Raises:
+        CoderError: some of them cannot be pickled.
+    """
+    try:
+        return pickle.dumps(values, pickle.HIGHEST_PROTOCOL)
+    except Exception as error:  # noqa: BLE001 - any error of any user's __reduce__
+        raise CoderError(
+            f"a value cannot be pickled: {error}", _rows_where(pickle.dumps, values)
+        ) from None
+
+
+def _rows_where(fails: Callable[[Any], object], values: Iterable[Any]) -> list[int]:
+    rows = []
+    for row, value in enumerate(values):
+        try:
+            fails(value)
+        except Exception:  # noqa: BLE001 - as above
+            rows.append(row)
+    return rows
+
+
+def _dictionary(array: pa.Array) -> Column:
+    if array.null_count:
+        return ArrowColumn(array)
+    encoded = array.dictionary_encode()
+    if 2 * len(encoded.dictionary) > len(array):
+        return ArrowColumn(array)
+    return DictColumn(encoded.dictionary, encoded.indices.to_numpy())
+
+
+def _common_type(values: list[Any]) -> pa.DataType | None:
+    kinds = set(map(type, values))
+    kinds.discard(type(None))
+    return _EXACT.get(kinds.pop()) if len(kinds) == 1 else None
+
+
+def _explain(field: Field, values: list[Any], error: Exception) -> CoderError:
+    rows = [row for row, value in enumerate(values) if not _fits(field, value)]
+    if not rows:
+        return CoderError(f"field {field.name!r} ({field.type}): {error}", range(len(values)))
+    value = values[rows[0]]
+    return CoderError(
+        f"field {field.name!r} is declared {field.type}, but got {value!r} "
+        f"({type(value).__name__})",
+        rows,
+    )
+
+
+def _fits(field: Field, value: Any) -> bool:
+    try:
+        pa.array([value], field.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return False
+    return True

@@ -1,0 +1,216 @@
+"""From a task's outboxes to packets: encode, route, work out the shares, address.
+
+The one place where tuples get their lineage. In the order of :meth:`Dispatcher.dispatch`:
+
+1. draft: encode each stream's columns and route them: one body per destination task;
+2. token: digest all of it, so that the ids derive from what was emitted (see ``child_ids``);
+3. settle: give each copy its share, and the ackers what no child carries;
+4. address: each packet to the partition where its task lives.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparkstorm.acking.ids import U64
+from sparkstorm.acking.lineage import Indexes, Lineage
+from sparkstorm.acking.shares import Entries, Settlement, settle
+from sparkstorm.execution.batch import BatchInfo
+from sparkstorm.execution.columns import CoderError, Column
+from sparkstorm.execution.outbox import Anchors, Emitted
+from sparkstorm.execution.packet import DRIVER, Body, Kind, Note, PacketWriter
+from sparkstorm.execution.routing import Emissions, choose_tasks
+from sparkstorm.planning.plan import Plan
+
+__all__ = ["Delivery", "Dispatcher", "MisfitError"]
+
+Delivery: TypeAlias = tuple[int, bytes]
+"""A packet and the partition that it goes to."""
+
+_MAX_BODY_BYTES = 16 * 1024 * 1024
+"""Larger bodies are cut in two: rows of Spark should stay well below the limits of the JVM."""
+
+
+class MisfitError(Exception):
+    """Emitted values that cannot be sent: where they are, and why."""
+
+    def __init__(self, box: Emitted, rows: Sequence[int], why: str) -> None:
+        super().__init__(why)
+        self.box = box
+        self.rows = rows
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """Copies of one stream's tuples for one task, not yet with their lineage."""
+
+    stream: int
+    target: int
+    body: Body
+    rows: Indexes
+    anchors: Anchors
+
+
+@final
+class Dispatcher:
+    """Sends what one task emitted; made anew for each batch."""
+
+    def __init__(self, plan: Plan, task: int, partition: int, batch: BatchInfo, lane: int = 0):
+        self._plan = plan
+        self._task = task
+        self._partition = partition
+        self._batch = batch
+        self._writer = PacketWriter(task, sequence=lane << 20)
+
+    def dispatch(
+        self, inputs: Lineage, acked: NDArray[np.bool_], boxes: Iterable[Emitted]
+    ) -> list[Delivery]:
+        """Turn everything emitted, and the acks, into packets.
+
+        Raises:
+            MisfitError: some values cannot be encoded or routed; nothing was sent. Drop them, fail
+                their parents, and call again.
+        """
+        filled = [box for box in boxes if len(box)]
+        drafts = [draft for box in filled for draft in self._drafts(box)]
+        settlement = self._settle(inputs, acked, drafts)
+        return [*self._data(drafts, settlement.children), *self._entries(settlement.entries)]
+
+    def hold(self, kind: Kind, roots: U64) -> list[Delivery]:
+        """Tell the ackers of roots that are held, or whose time-out starts anew."""
+        return [
+            (home, self._writer.roots(kind, target, roots[mine]))
+            for home, target, mine in self._split(np.unique(roots))
+        ]
+
+    def fail(self, notes: Sequence[Note]) -> list[Delivery]:
+        """Tell the ackers of roots that failed."""
+        deliveries = []
+        ackers = self._plan.ackers
+        for acker, target in enumerate(ackers):
+            mine = [n for n in notes if n.count > 1 or n.root % len(ackers) == acker]
+            if mine:
+                packet = self._writer.notes(target, mine)
+                deliveries.append((self._plan.home(target), packet))
+        return deliveries
+
+    def fatal(self, payload: bytes) -> list[Delivery]:
+        """Tell the driver of a fault that must stop the topology."""
+        return [(self._partition, self._writer.for_driver(Kind.FATAL, [payload]))]
+
+    def _drafts(self, box: Emitted) -> Iterator[_Draft]:
+        try:
+            columns = box.columns()
+            anchors = box.anchors()
+            for route in self._plan.routes[box.key]:
+                copies = choose_tasks(route, self._emissions(box, columns))
+                whole = copies.is_identity(len(box))
+                for target, start, stop in copies.by_task():
+                    rows = copies.rows[start:stop]
+                    for part in _cut(columns, rows, whole=whole):
+                        yield self._draft(box, target, part, anchors)
+            if box.key in self._plan.taps:
+                for part in _cut(columns, np.arange(len(box)), whole=True):
+                    yield self._draft(box, DRIVER, part, anchors)
+        except CoderError as error:
+            raise MisfitError(box, error.rows, str(error)) from error
+
+    def _draft(
+        self, box: Emitted, target: int, part: tuple[Indexes, Body], anchors: Anchors
+    ) -> _Draft:
+        rows, body = part
+        return _Draft(self._plan.stream_number[box.key], target, body, rows, anchors)
+
+    def _emissions(self, box: Emitted, columns: Mapping[str, Column]) -> Emissions:
+        local = {
+            route.target: self._plan.local_tasks(route.target, self._partition)
+            for route in self._plan.routes[box.key]
+        }
+        return Emissions(
+            columns=columns,
+            count=len(box),
+            turn=self._batch.number + self._task,
+            local=local,
+            direct=box.direct_tasks(),
+        )
+
+    def _settle(
+        self, inputs: Lineage, acked: NDArray[np.bool_], drafts: Sequence[_Draft]
+    ) -> Settlement:
+        copies = sum(len(draft.rows) for draft in drafts if draft.target != DRIVER)
+        if not self._plan.tracked or not inputs.is_tracked:
+            return Settlement(Lineage.untracked(copies), Entries.none())
+        children, parents, start = [_NONE], [_NONE], 0
+        for draft in drafts:
+            if draft.target != DRIVER:
+                positions, inputs_of = draft.anchors.of(draft.rows)
+                children.append(positions + start)
+                parents.append(inputs_of)
+                start += len(draft.rows)
+        child, anchor = np.concatenate(children), np.concatenate(parents)
+        token = self._token(drafts, inputs, anchor)
+        return settle(inputs, acked, child, anchor, copies, token)
+
+    def _token(self, drafts: Sequence[_Draft], inputs: Lineage, anchor: Indexes) -> int:
+        digest = hashlib.blake2b(digest_size=8)
+        digest.update(f"{self._batch.number} {self._task} {self._writer.sequence}".encode())
+        for draft in drafts:
+            digest.update(f"{draft.stream} {draft.target} {draft.body.count}".encode())
+            for part in draft.body.parts:
+                digest.update(part)
+        digest.update(inputs.roots[inputs.pairs_of(anchor)[1]].tobytes())
+        return int.from_bytes(digest.digest(), "little")
+
+    def _data(self, drafts: Sequence[_Draft], children: Lineage) -> Iterator[Delivery]:
+        start = 0
+        for draft in drafts:
+            count = draft.body.count
+            if draft.target == DRIVER:
+                home, lineage = self._partition, Lineage.untracked(count)
+            else:
+                home, lineage = self._plan.home(draft.target), children.slice(start, start + count)
+                start += count
+            yield (
+                home,
+                self._writer.data(
+                    stream=draft.stream, target=draft.target, body=draft.body, lineage=lineage
+                ),
+            )
+
+    def _entries(self, entries: Entries) -> Iterator[Delivery]:
+        for home, target, mine in self._split(entries.roots):
+            part = Entries(entries.roots[mine], entries.deltas[mine])
+            yield home, self._writer.entries(target, part)
+
+    def _split(self, roots: U64) -> Iterator[tuple[int, int, NDArray[np.bool_]]]:
+        """Sort roots to their ackers: (partition, acker task, which)."""
+        ackers = self._plan.ackers
+        if not len(ackers) or not len(roots):
+            return
+        owner = roots % np.uint64(len(ackers))
+        for acker, target in enumerate(ackers):
+            mine = owner == acker
+            if mine.any():
+                yield self._plan.home(target), target, mine
+
+
+_NONE = np.empty(0, np.int64)
+
+
+def _cut(
+    columns: Mapping[str, Column], rows: Indexes, *, whole: bool
+) -> Iterator[tuple[Indexes, Body]]:
+    """Encode these rows, in as many bodies as their size asks for."""
+    taken = list(columns.values()) if whole else [c.take(rows) for c in columns.values()]
+    body = Body.encode(taken, len(rows))
+    if body.nbytes <= _MAX_BODY_BYTES or len(rows) < 2:
+        yield rows, body
+        return
+    middle = len(rows) // 2
+    yield from _cut(columns, rows[:middle], whole=False)
+    yield from _cut(columns, rows[middle:], whole=False)

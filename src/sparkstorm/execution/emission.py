@@ -1,0 +1,144 @@
+"""The collectors that components emit into: they record emits and acks, and send nothing.
+
+They are on the hot path: one call per tuple. What can be checked for all tuples at once (types,
+hashes) is checked when the outboxes are dispatched.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, final
+
+from sparkstorm.errors import EmitError, TrackingError
+from sparkstorm.execution.inbox import ACKED, Inbox
+from sparkstorm.execution.outbox import NO_PARENT, Outbox, Parent
+from sparkstorm.execution.report import Report
+from sparkstorm.streams import DEFAULT_STREAM
+from sparkstorm.tuples import Tuple
+from sparkstorm.verdicts import Failure, Reason
+
+__all__ = ["BasicEmission", "BoltEmission"]
+
+
+class _Emission:
+    """What both collectors share: the outboxes, the inbox, and the report."""
+
+    def __init__(self, component: str, boxes: dict[str, Outbox], report: Report) -> None:
+        self._component = component
+        self._boxes = boxes
+        self._default = boxes.get(DEFAULT_STREAM)
+        self._report = report
+        self._inbox = Inbox.empty()
+
+    def begin(self, inbox: Inbox) -> None:
+        """Start a batch."""
+        self._inbox = inbox
+
+    def reset_timeout(self, tup: Tuple) -> None:
+        """Start the time-out of the tuple's trees anew."""
+        self._inbox.resets.append(self._mine(tup, "reset the time-out of"))
+
+    def report_error(self, error: BaseException | str) -> None:
+        """Show an error to whoever watches the topology; nothing fails by it."""
+        self._report.log("error", str(error) or type(error).__name__)
+
+    def _box(self, stream: str) -> Outbox:
+        box = self._boxes.get(stream)
+        if box is None:
+            known = ", ".join(sorted(self._boxes)) or "none"
+            raise EmitError(f"{self._component!r} emits to stream {stream!r}; it declares {known}")
+        return box
+
+    def _mine(self, tup: Tuple, verb: str) -> int:
+        """Return the tuple's position, after checking that it may still be used."""
+        if tup._origin.inbox is not self._inbox:  # type: ignore[attr-defined]  # noqa: SLF001
+            raise TrackingError(
+                f"{self._component!r} tried to {verb} {tup!r}, which this task did not receive in "
+                f"this batch: ack held tuples in finish_batch"
+            )
+        index = tup._index  # noqa: SLF001
+        state = self._inbox.status[index]
+        if state:
+            done = "acked" if state == ACKED else "failed"
+            raise TrackingError(
+                f"{self._component!r} tried to {verb} {tup!r}, which it has already {done}"
+            )
+        return index
+
+
+@final
+class BasicEmission(_Emission):
+    """The collector of basic bolts: everything is anchored to the current input."""
+
+    current: int = NO_PARENT
+
+    def emit(self, values: Sequence[Any], *, stream: str = DEFAULT_STREAM) -> None:
+        """Emit a tuple caused by the input."""
+        box = self._default if stream == DEFAULT_STREAM else self._boxes.get(stream)
+        (box or self._box(stream)).add(values, self.current)
+
+    def emit_direct(
+        self, task: int, values: Sequence[Any], *, stream: str = DEFAULT_STREAM
+    ) -> None:
+        """Emit to one task, on a stream declared direct."""
+        self._box(stream).add(values, self.current, task)
+
+    def drop_current(self) -> None:
+        """Forget what the current input has emitted so far: its ``execute`` raised."""
+        for box in self._boxes.values():
+            length = len(box)
+            while length and box.parents[length - 1] == self.current:
+                length -= 1
+            box.drop_since(length)
+
+
+@final
+class BoltEmission(_Emission):
+    """The collector of bolts that anchor, ack and fail by themselves."""
+
+    def emit(
+        self,
+        values: Sequence[Any],
+        *,
+        anchors: Tuple | Sequence[Tuple] | None = None,
+        stream: str = DEFAULT_STREAM,
+    ) -> None:
+        """Emit a tuple; it joins the trees of its anchors."""
+        box = self._default if stream == DEFAULT_STREAM else self._boxes.get(stream)
+        (box or self._box(stream)).add(values, self._parent(anchors))
+
+    def emit_direct(
+        self,
+        task: int,
+        values: Sequence[Any],
+        *,
+        anchors: Tuple | Sequence[Tuple] | None = None,
+        stream: str = DEFAULT_STREAM,
+    ) -> None:
+        """Emit to one task, on a stream declared direct."""
+        self._box(stream).add(values, self._parent(anchors), task)
+
+    def ack(self, tup: Tuple) -> None:
+        """This task is done with the tuple."""
+        self._inbox.status[self._mine(tup, "ack")] = ACKED
+
+    def fail(self, tup: Tuple, reason: str | None = None) -> None:
+        """Fail every message that the tuple belongs to, at once."""
+        index = self._mine(tup, "fail")
+        self._inbox.fail(
+            index,
+            Failure(
+                reason=Reason.FAILED,
+                component=self._component,
+                task=self._inbox.task,
+                message=reason or "the bolt called fail",
+            ),
+        )
+
+    def _parent(self, anchors: Tuple | Sequence[Tuple] | None) -> Parent:
+        if anchors is None:
+            return NO_PARENT
+        if anchors.__class__ is Tuple:
+            return self._mine(anchors, "anchor to")  # type: ignore[arg-type]
+        with suppress(TypeError):
+            return tuple({self._mine(one, "anchor to"): None for one in anchors})
+        raise EmitError(f"anchors of {self._component!r} are tuples, not {anchors!r}")

@@ -1,0 +1,131 @@
+"""Run a stage in one partition: all its tasks on all packets that are for them."""
+
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import final
+
+from sparkstorm.execution.batch import BatchInfo
+from sparkstorm.execution.dispatch import Delivery
+from sparkstorm.execution.packet import Kind, Packet, PacketHead, read_head
+from sparkstorm.execution.report import Report
+from sparkstorm.execution.state_log import ChunkStore
+from sparkstorm.execution.task import BoltTask
+from sparkstorm.planning.plan import Plan, Stage
+
+__all__ = ["StageRun", "Workshop", "quiet_gc"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageRun:
+    """What a stage needs to know beside its packets.
+
+    Attributes:
+        stage: which levels to run.
+        partition: where.
+        batch: the batch.
+        attempt: names this run of the stage among repeated ones; state is marked with it.
+        store: for a task's namespace, its chunks.
+    """
+
+    stage: Stage
+    partition: int
+    batch: BatchInfo
+    attempt: str = ""
+    store: Callable[[str], ChunkStore] | None = None
+
+
+@final
+class Workshop:
+    """The tasks that one process runs for one topology; kept between batches."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._tasks: dict[int, BoltTask] = {}
+
+    def run(self, run: StageRun, packets: Iterable[bytes]) -> tuple[list[Delivery], list[Report]]:
+        """Run a stage's levels one after the other; pass on what is not for them.
+
+        Packets are taken in the order of (source, sequence), whatever order they arrived in, so
+        that a repeated run sends the same bytes.
+        """
+        with quiet_gc():
+            return self._run(run, packets)
+
+    def _run(self, run: StageRun, packets: Iterable[bytes]) -> tuple[list[Delivery], list[Report]]:
+        heads = sorted(((read_head(data), data) for data in packets), key=lambda p: p[0].order)
+        out: list[Delivery] = []
+        waiting: dict[int, list[bytes]] = {}
+        mine = self._tasks_of(run)
+        for head, data in heads:
+            if _is_for(head, mine):
+                waiting.setdefault(head.target, []).append(data)
+            else:
+                out.append((self._home(head, run.partition), data))
+        reports = []
+        for task in mine:
+            received = waiting.pop(task, [])
+            if not received:
+                continue
+            sent, report = self._run_task(task, run, received)
+            reports.append(report)
+            for home, data in sent:
+                head = read_head(data)
+                if _is_for(head, mine):
+                    waiting.setdefault(head.target, []).append(data)
+                else:
+                    out.append((home, data))
+        return out, reports
+
+    def cleanup(self) -> None:
+        """Tell all bolts that the process ends."""
+        for task in self._tasks.values():
+            task.cleanup()
+
+    def _tasks_of(self, run: StageRun) -> list[int]:
+        """The stage's tasks in this partition, in the order of their levels."""
+        return [
+            task
+            for level in run.stage.levels
+            for component in self.plan.levels[level].components
+            if not self.plan.spec(component).is_spout
+            for task in self.plan.local_tasks(component, run.partition)
+        ]
+
+    def _home(self, head: PacketHead, partition: int) -> int:
+        return self.plan.home(head.target) if head.target else partition
+
+    def _run_task(
+        self, number: int, run: StageRun, received: list[bytes]
+    ) -> tuple[list[Delivery], Report]:
+        component = self.plan.component_of(number)
+        task = self._tasks.get(number)
+        if task is None:
+            task = self._tasks[number] = BoltTask(self.plan, component, number)
+        packets = [Packet.decode(data) for data in received]
+        if task.state is None or run.store is None:
+            return task.run(packets, run.batch, run.partition)
+        index = number - self.plan.tasks[component].start
+        store = run.store(f"{component}/{index}")
+        task.state.load(store)
+        sent, report = task.run(packets, run.batch, run.partition)
+        task.state.write(store, run.batch.number, run.attempt)
+        return sent, report
+
+
+@contextmanager
+def quiet_gc() -> Iterator[None]:
+    """Keep Python's cycle collector from running while millions of short-lived objects are made."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _is_for(head: PacketHead, tasks: list[int]) -> bool:
+    return head.kind is Kind.DATA and head.target in tasks

@@ -1,0 +1,173 @@
+"""Outboxes: what a task emitted to one stream in one batch, before it is routed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, final
+
+import numpy as np
+
+from sparkstorm.acking.lineage import Indexes
+from sparkstorm.errors import EmitError
+from sparkstorm.execution.columns import CoderError, Column, make_column
+from sparkstorm.execution.routing import Tasks
+from sparkstorm.planning.plan import Plan, StreamKey
+from sparkstorm.streams import Stream
+from sparkstorm.topology.grouping import FieldsGrouping, PartialKey
+
+__all__ = ["NO_PARENT", "Anchors", "Emitted", "Outbox", "Parent", "make_outboxes"]
+
+Parent: TypeAlias = "int | tuple[int, ...]"
+"""The input(s) that a tuple is anchored to, by position; NO_PARENT for none."""
+
+NO_PARENT = -1
+
+
+class Outbox:
+    """The tuples emitted to a stream, with their parents; two lists that grow together.
+
+    A stream of one field keeps bare values instead of rows: the usual case is then a plain list.
+    """
+
+    __slots__ = ("_keys", "_multi", "direct", "key", "parents", "rows", "stream", "wanted", "width")
+
+    def __init__(self, key: StreamKey, stream: Stream, *, wanted: bool, keys: frozenset[str]):
+        self.key = key
+        self.stream = stream
+        self.width = len(stream.fields)
+        self.wanted = wanted
+        self.rows: list[Any] = []
+        self.parents: list[Parent] = []
+        self.direct: list[int] = []
+        self._keys = keys
+
+    def add(self, values: Sequence[Any], parent: Parent, task: int | None = None) -> None:
+        """Take one tuple in.
+
+        Raises:
+            EmitError: the number of values or the way of emitting does not fit the stream.
+        """
+        if len(values) != self.width or (task is None) == self.stream.direct:
+            raise self._misfit(values, task)
+        if self.wanted:
+            self.rows.append(values[0] if self.width == 1 else tuple(values))
+            self.parents.append(parent)
+            if task is not None:
+                self.direct.append(task)
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    def drop_since(self, length: int) -> None:
+        """Forget the tuples emitted after there were ``length``."""
+        del self.rows[length:], self.parents[length:], self.direct[length:]
+
+    def drop_rows(self, positions: Sequence[int]) -> None:
+        """Forget single tuples."""
+        gone = set(positions)
+        for values in (self.rows, self.parents, self.direct):
+            values[:] = [value for row, value in enumerate(values) if row not in gone]
+
+    def columns(self) -> dict[str, Column]:
+        """The values by field.
+
+        Raises:
+            CoderError: some do not fit the declared types; ``rows`` says which.
+        """
+        names = self.stream.names
+        if self.width == 1:
+            return {names[0]: self._column(0, self.rows)}
+        made: dict[str, Column] = {}
+        for index in range(self.width):
+            made[names[index]] = self._column(index, [row[index] for row in self.rows])
+        return made
+
+    def direct_tasks(self) -> Tasks | None:
+        """The tasks picked by the emitter, for a direct stream."""
+        return np.array(self.direct, np.int32) if self.stream.direct else None
+
+    def anchors(self) -> "Anchors":
+        """The parents as arrays."""
+        if not any(parent.__class__ is tuple for parent in self.parents):
+            parents = np.array(self.parents, np.int64)
+            return Anchors(parents, None)
+        lists = [p if isinstance(p, tuple) else (p,) for p in self.parents]
+        offsets = np.zeros(len(lists) + 1, np.int64)
+        np.cumsum([len(one) for one in lists], out=offsets[1:])
+        return Anchors(np.array([one for many in lists for one in many], np.int64), offsets)
+
+    def _column(self, index: int, values: list[Any]) -> Column:
+        field = self.stream.fields[index]
+        try:
+            return make_column(field, values, repeats=field.name in self._keys)
+        except CoderError as error:
+            raise CoderError(f"stream {str(self.key)!r}: {error}", error.rows) from None
+
+    def _misfit(self, values: Sequence[Any], task: int | None) -> EmitError:
+        if len(values) != self.width:
+            return EmitError(
+                f"stream {str(self.key)!r} has the fields {', '.join(self.stream.names) or 'none'}"
+                f" ({self.width}), but {len(values)} values were emitted: {list(values)!r}"
+            )
+        if task is None:
+            return EmitError(f"stream {str(self.key)!r} is direct: use emit_direct")
+        return EmitError(f"stream {str(self.key)!r} is not direct: use emit, or declare it direct")
+
+
+class Emitted(Protocol):
+    """What the dispatcher needs of a stream's tuples: an :class:`Outbox`, or what was read."""
+
+    key: StreamKey
+    stream: Stream
+
+    def __len__(self) -> int: ...
+
+    def columns(self) -> dict[str, Column]:
+        """The values by field."""
+        ...
+
+    def anchors(self) -> "Anchors":
+        """The parents as arrays."""
+        ...
+
+    def direct_tasks(self) -> Tasks | None:
+        """The tasks picked by the emitter, for a direct stream."""
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Anchors:
+    """The parents of tuples: one each if ``offsets`` is None, else those between two offsets."""
+
+    parents: Indexes
+    offsets: Indexes | None
+
+    def of(self, rows: Indexes) -> tuple[Indexes, Indexes]:
+        """For each of these tuples, one (position in ``rows``, parent) per parent, ascending."""
+        if self.offsets is None:
+            parents = self.parents[rows]
+            tracked = np.flatnonzero(parents >= 0)
+            return tracked, parents[tracked]
+        counts = np.diff(self.offsets)[rows]
+        ends = np.cumsum(counts)
+        within = np.arange(counts.sum()) - np.repeat(ends - counts, counts)
+        positions = np.repeat(np.arange(len(rows)), counts)
+        parents = self.parents[within + np.repeat(self.offsets[:-1][rows], counts)]
+        tracked = np.flatnonzero(parents >= 0)
+        return positions[tracked], parents[tracked]
+
+
+def make_outboxes(plan: Plan, component: str) -> dict[str, Outbox]:
+    """Make an empty outbox for each stream of a component."""
+    boxes = {}
+    for name, stream in plan.spec(component).streams.items():
+        key = StreamKey(component, name)
+        routes = plan.routes[key]
+        keys = frozenset(
+            field
+            for route in routes
+            if isinstance(route.grouping, FieldsGrouping | PartialKey)
+            for field in route.grouping.fields
+        )
+        boxes[name] = Outbox(key, stream, wanted=bool(routes) or key in plan.taps, keys=keys)
+    return boxes

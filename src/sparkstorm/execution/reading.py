@@ -1,0 +1,230 @@
+"""The first stage: read what the plan put into a partition, and route it like any task's emits.
+
+Routing is the processing of the root tuple: it "acks" the seed of each root and emits the copies.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sparkstorm.acking.ids import U64, seeds
+from sparkstorm.acking.lineage import Lineage
+from sparkstorm.components.spout import PartitionedSpout, Split
+from sparkstorm.errors import InternalError
+from sparkstorm.execution.batch import BatchInfo
+from sparkstorm.execution.columns import ArrowColumn, Column, make_column
+from sparkstorm.execution.dispatch import Delivery, Dispatcher, MisfitError
+from sparkstorm.execution.level import quiet_gc
+from sparkstorm.execution.outbox import NO_PARENT, Anchors
+from sparkstorm.execution.packet import Note, Packet
+from sparkstorm.execution.report import Report
+from sparkstorm.execution.routing import Tasks
+from sparkstorm.metrics import TaskMetrics
+from sparkstorm.planning.plan import Plan, StreamKey
+from sparkstorm.streams import Stream
+from sparkstorm.verdicts import Failure, Reason
+
+__all__ = ["Load", "read_loads"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Messages of one spout task that a partition reads: a split, or the tuples themselves.
+
+    Attributes:
+        component: the spout.
+        task: its task.
+        stream: the stream that they are emitted to.
+        lane: a number of its own among the loads of this task in this batch.
+        count: how many messages.
+        first: the root of the first one, the others follow; None if untracked.
+        split: what to read, for a partitioned spout.
+        packet: the tuples as a packet, for a hosted spout.
+        direct: the tasks picked by ``emit_direct``, as bytes of int32.
+    """
+
+    component: str
+    task: int
+    stream: str
+    lane: int
+    count: int
+    first: int | None
+    split: Split | None = None
+    packet: bytes | None = None
+    direct: bytes | None = None
+
+
+def read_loads(
+    plan: Plan, partition: int, loads: Sequence[Load], batch: BatchInfo
+) -> tuple[list[Delivery], list[Report]]:
+    """Read and route everything that a partition has to read."""
+    deliveries, reports = [], []
+    with quiet_gc():
+        for load in loads:
+            reader = _Reader(plan, partition, load, batch)
+            deliveries += reader.run()
+            reports.append(reader.report)
+    return deliveries, reports
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was read, in the form the dispatcher takes (:class:`Emitted`)."""
+
+    key: StreamKey
+    stream: Stream
+    made: dict[str, Column]
+    parents: NDArray[np.int64]
+    direct: Tasks | None
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    def columns(self) -> dict[str, Column]:
+        return self.made
+
+    def anchors(self) -> Anchors:
+        return Anchors(self.parents, None)
+
+    def direct_tasks(self) -> Tasks | None:
+        return self.direct
+
+
+class _Reader:
+    """Reads one load."""
+
+    def __init__(self, plan: Plan, partition: int, load: Load, batch: BatchInfo) -> None:
+        self._plan = plan
+        self._load = load
+        self._batch = batch
+        self._key = StreamKey(load.component, load.stream)
+        self._stream = plan.stream(self._key)
+        self._dispatcher = Dispatcher(plan, load.task, partition, batch, load.lane)
+        self.report = Report(load.component, load.task)
+
+    def run(self) -> list[Delivery]:
+        """Return the packets of the load's tuples; a load that cannot be read fails its roots."""
+        try:
+            columns, positions = self._columns()
+            sent, emitted = self._route(columns, positions)
+        except InternalError:
+            raise
+        except Exception as error:  # noqa: BLE001 - user code: the messages fail, the query lives
+            return self._fail(error)
+        self.report.metrics = TaskMetrics(emitted=emitted)
+        return sent
+
+    def _columns(self) -> tuple[dict[str, Column], NDArray[np.int64]]:
+        """The columns, and for each row its position among the load's messages."""
+        load, names = self._load, self._stream.names
+        if load.packet is not None:
+            made = Packet.decode(load.packet).columns()
+            return dict(zip(names, made, strict=True)), np.arange(load.count)
+        spout = self._plan.spec(load.component).component
+        if load.split is None or not isinstance(spout, PartitionedSpout):
+            raise InternalError(f"a load of {load.component!r} has nothing to read")
+        return _gather(spout, load.split, self._stream)
+
+    def _route(
+        self, columns: dict[str, Column], positions: NDArray[np.int64]
+    ) -> tuple[list[Delivery], int]:
+        load = self._load
+        lineage, acked, parents = self._lineage(positions)
+        kept = np.flatnonzero(parents != _DROPPED)
+        direct = np.frombuffer(load.direct, np.int32) if load.direct is not None else None
+        if len(kept) < len(parents):
+            columns = {name: column.take(kept) for name, column in columns.items()}
+            direct = direct[kept] if direct is not None else None
+        read = _Read(self._key, self._stream, columns, parents[kept], direct)
+        try:
+            return self._dispatcher.dispatch(lineage, acked, [read]), len(read)
+        except MisfitError as misfit:
+            raise ValueError(str(misfit)) from misfit
+
+    def _lineage(
+        self, positions: NDArray[np.int64]
+    ) -> tuple[Lineage, NDArray[np.bool_], NDArray[np.int64]]:
+        """The roots to start, and for each row the root it is the tuple of.
+
+        A root without a row held no message: it starts without a tuple, and so completes.
+        """
+        if self._load.first is None or not self._plan.tracked:
+            count = len(positions)
+            return Lineage.untracked(0), np.empty(0, np.bool_), np.full(count, NO_PARENT)
+        roots = np.arange(self._load.count, dtype=np.uint64) + np.uint64(self._load.first)
+        excluded = self._batch.is_excluded(roots)
+        number = np.cumsum(~excluded) - 1
+        number[excluded] = _DROPPED
+        started: U64 = roots[~excluded]
+        return Lineage(started, seeds(started)), np.ones(len(started), np.bool_), number[positions]
+
+    def _fail(self, error: Exception) -> list[Delivery]:
+        load = self._load
+        failure = Failure(
+            reason=Reason.ERROR,
+            component=load.component,
+            task=load.task,
+            message=f"cannot read {load.split.data if load.split else 'messages'}: "
+            f"{type(error).__name__}: {error}",
+        )
+        self.report.log("error", failure.message)
+        if load.first is None:
+            return []
+        return self._dispatcher.fail([Note(load.first, load.count, failure)])
+
+
+_DROPPED = -2
+"""Marks rows of excluded roots."""
+
+
+def _gather(
+    spout: PartitionedSpout, split: Split, stream: Stream
+) -> tuple[dict[str, Column], NDArray[np.int64]]:
+    """Read a split; return the columns of the wanted positions, and these numbered from 0."""
+    pieces = list(_pieces(spout, split))
+    if pieces and isinstance(pieces[0], pa.RecordBatch):
+        columns, rows = _from_batches(pieces, stream)
+    else:
+        columns, rows = _from_rows(pieces, stream)
+    if split.only is None:
+        return columns, rows
+    slot = {position: index for index, position in enumerate(rows.tolist())}
+    found = [(n, slot[p]) for n, p in enumerate(split.only) if p in slot]
+    picked = np.array([index for _, index in found], np.int64)
+    return (
+        {name: column.take(picked) for name, column in columns.items()},
+        np.array([n for n, _ in found], np.int64),
+    )
+
+
+def _pieces(spout: PartitionedSpout, split: Split) -> Iterator[Any]:
+    yield from spout.read(split)
+
+
+def _from_batches(
+    batches: Sequence[pa.RecordBatch], stream: Stream
+) -> tuple[dict[str, Column], NDArray[np.int64]]:
+    table = pa.Table.from_batches(batches).combine_chunks()
+    columns: dict[str, Column] = {}
+    for field in stream.fields:
+        chunked = table.column(field.name)
+        array = chunked.chunk(0) if chunked.num_chunks else pa.array([], chunked.type)
+        columns[field.name] = ArrowColumn(array.cast(field.type) if field.type else array)
+    return columns, np.arange(table.num_rows)
+
+
+def _from_rows(
+    rows: Sequence[Sequence[Any] | None], stream: Stream
+) -> tuple[dict[str, Column], NDArray[np.int64]]:
+    there = [(position, row) for position, row in enumerate(rows) if row is not None]
+    values = [list(column) for column in zip(*(row for _, row in there), strict=True)]
+    columns = {
+        field.name: make_column(field, values[index] if values else [])
+        for index, field in enumerate(stream.fields)
+    }
+    return columns, np.array([position for position, _ in there], np.int64)

@@ -1,0 +1,101 @@
+"""What tasks tell the driver beside their packets: counts, prints and logs.
+
+It may arrive twice or never (Spark's accumulators), so nothing depends on it but what people see.
+"""
+
+import contextlib
+import io
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import final
+
+from sparkstorm.metrics import TaskMetrics
+
+__all__ = ["LogLine", "Report", "capture_prints"]
+
+_MAX_LINES = 1000
+"""Lines that one task may log in one batch; more are counted, not kept."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line that a component printed or logged."""
+
+    component: str
+    task: int
+    level: str
+    text: str
+
+
+@final
+@dataclass(slots=True)
+class Report:
+    """What one task has to tell about one batch."""
+
+    component: str
+    task: int
+    metrics: TaskMetrics = field(default_factory=TaskMetrics)
+    lines: list[LogLine] = field(default_factory=list)
+    dropped: int = 0
+
+    def log(self, level: str, text: str) -> None:
+        """Keep a line, or count it if there are too many."""
+        if len(self.lines) < _MAX_LINES:
+            self.lines.append(LogLine(self.component, self.task, level, text))
+        else:
+            self.dropped += 1
+
+    def finish(self) -> None:
+        """Add a line that says how many were dropped."""
+        if self.dropped:
+            text = f"… and {self.dropped} more lines in this batch"
+            self.lines.append(LogLine(self.component, self.task, "warning", text))
+            self.dropped = 0
+
+
+@contextlib.contextmanager
+def capture_prints(report: Report) -> Iterator[None]:
+    """Turn what is printed and logged within into lines of the report."""
+    writer = _LineWriter(report)
+    handler = _ReportHandler(report)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        with contextlib.redirect_stdout(writer):
+            yield
+    finally:
+        root.removeHandler(handler)
+        writer.close()
+
+
+class _LineWriter(io.TextIOBase):
+    """A text file whose lines go to a report."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._rest = ""
+
+    def write(self, text: str) -> int:
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            self._report.log("print", line)
+        return len(text)
+
+    def close(self) -> None:
+        if self._rest:
+            self._report.log("print", self._rest)
+            self._rest = ""
+        super().close()
+
+
+class _ReportHandler(logging.Handler):
+    """Logging into a report."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__()
+        self._report = report
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._report.log(record.levelname.lower(), self.format(record))

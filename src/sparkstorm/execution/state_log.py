@@ -1,0 +1,250 @@
+"""The state of a task: an image in the worker, a change log in the store.
+
+One operation of Spark's state store costs tens of microseconds, so a bolt must not pay it per
+key. A batch's changes are written as one chunk under the batch's number; the worker process keeps
+an image of the whole state. In the store, per task:
+
+``head``            version, token, which snapshot and which chunks of the log make it up
+``log/<version>``   the keys changed by one batch, with their values
+``snap/<n>/<i>``    the whole state, in pieces, as of version n
+
+An image is of use only if its last batch was committed. Spark may run a task twice, or throw a
+batch away, so each attempt has a *token*, and the head names the tokens that made it. An image
+whose (version, token) the head knows catches up by reading the chunks since (none, if nothing
+else ran the task); one that is ahead of the head goes back by its journal if that suffices;
+otherwise it is read again from the snapshot.
+
+Values that can change in place are kept pickled in the image, so that a value changed without
+``put`` changes nowhere.
+"""
+
+import json
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol, final
+
+__all__ = ["ChunkStore", "MemoryStore", "StateImage"]
+
+_ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
+_MISSING: Any = object()
+_SNAPSHOT_ITEMS = 50_000
+_SNAPSHOT_MIN = 10_000
+_MAX_LOG = 100
+
+
+class ChunkStore(Protocol):
+    """Where chunks are kept: Spark's state store, or a dictionary in tests."""
+
+    def get(self, key: str) -> bytes | None:
+        """Return a chunk, or None."""
+        ...
+
+    def put(self, key: str, value: bytes) -> None:
+        """Set a chunk; it commits with the batch."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Remove a chunk."""
+        ...
+
+
+@final
+class MemoryStore:
+    """A store in memory that commits when told to, for the in-process runner."""
+
+    def __init__(self) -> None:
+        self._committed: dict[str, bytes] = {}
+        self._chunks: dict[str, bytes] = {}
+
+    def get(self, key: str) -> bytes | None:
+        """Return a chunk, or None."""
+        return self._chunks.get(key)
+
+    def put(self, key: str, value: bytes) -> None:
+        """Set a chunk."""
+        self._chunks[key] = value
+
+    def delete(self, key: str) -> None:
+        """Remove a chunk."""
+        self._chunks.pop(key, None)
+
+    def commit(self) -> None:
+        """Keep what was written."""
+        self._committed = dict(self._chunks)
+
+    def rollback(self) -> None:
+        """Forget what was written since the last commit."""
+        self._chunks = dict(self._committed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pickled:
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Deleted:
+    """Stands for a deleted key in a chunk."""
+
+
+@dataclass(slots=True)
+class _Head:
+    """What the store's state is made up of."""
+
+    version: int = -1
+    token: str = ""
+    snapshot: int = -1
+    pieces: int = 0
+    snapshot_size: int = 0
+    log: list[tuple[int, str, int]] = field(default_factory=list)
+
+    @classmethod
+    def load(cls, store: ChunkStore) -> "_Head":
+        data = store.get("head")
+        if data is None:
+            return cls()
+        values = json.loads(data)
+        values["log"] = [tuple(entry) for entry in values["log"]]
+        return cls(**values)
+
+    def save(self, store: ChunkStore) -> None:
+        values = {name: getattr(self, name) for name in self.__slots__}
+        store.put("head", json.dumps(values).encode())
+
+    def later_than(self, version: int, token: str) -> "list[int] | None":
+        """The chunks written since a version; None if the head does not know that version."""
+        if (version, token) == (self.version, self.token):
+            return []
+        for index, (logged, its_token, _) in enumerate(self.log):
+            if (logged, its_token) == (version, token):
+                return [entry[0] for entry in self.log[index + 1 :]]
+        return None
+
+
+@final
+class StateImage:
+    """The state of one task as its bolt sees it (a :class:`KeyValueState`).
+
+    ``journal`` lists the keys put or deleted in this batch, with ``_olds`` beside it.
+    """
+
+    __slots__ = ("_data", "_olds", "_previous", "_token", "_version", "journal")
+
+    def __init__(self) -> None:
+        self._data: dict[Any, Any] = {}
+        self._version, self._token = -1, ""
+        self._previous = (-1, "")
+        self.journal: list[Any] = []
+        self._olds: list[Any] = []
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Return the value of a key, or the default."""
+        value = self._data.get(key, default)
+        return pickle.loads(value.data) if value.__class__ is _Pickled else value  # noqa: S301
+
+    def put(self, key: Any, value: Any) -> None:
+        """Set the value of a key."""
+        if value.__class__ not in _ATOMS:
+            value = _Pickled(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+        data = self._data
+        self._olds.append(data.get(key, _MISSING))
+        data[key] = value
+        self.journal.append(key)
+
+    def delete(self, key: Any) -> None:
+        """Remove a key."""
+        old = self._data.pop(key, _MISSING)
+        if old is not _MISSING:
+            self.journal.append(key)
+            self._olds.append(old)
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Iterate over all keys and values."""
+        return ((key, self.get(key)) for key in list(self._data))
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._data
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("the state cannot be pickled; it is kept by the engine")
+
+    def undo(self, mark: int) -> None:
+        """Take back what was put or deleted since the journal had this length."""
+        while len(self.journal) > mark:
+            key, old = self.journal.pop(), self._olds.pop()
+            if old is _MISSING:
+                del self._data[key]
+            else:
+                self._data[key] = old
+
+    def load(self, store: ChunkStore) -> None:
+        """Bring the image in line with what is committed; called before a batch."""
+        head = _Head.load(store)
+        chunks = head.later_than(self._version, self._token)
+        if chunks is None and (before := head.later_than(*self._previous)) is not None:
+            self.undo(0)
+            chunks = before
+        self.journal.clear()
+        self._olds.clear()
+        if chunks is None:
+            self._read_snapshot(store, head)
+            chunks = [entry[0] for entry in head.log]
+        for version in chunks:
+            self._apply(_unpickle(store, f"log/{version}"))
+        self._version, self._token = head.version, head.token
+
+    def write(self, store: ChunkStore, version: int, token: str) -> None:
+        """Write the batch's changes under its version; called after a batch."""
+        head = _Head.load(store)
+        self._previous = (head.version, head.token)
+        self._version, self._token = version, token
+        head.version, head.token = version, token
+        changed = dict.fromkeys(self.journal)
+        logged = sum(size for _, _, size in head.log) + len(changed)
+        if len(head.log) >= _MAX_LOG or logged > max(head.snapshot_size, _SNAPSHOT_MIN):
+            self._write_snapshot(store, head, version)
+        else:
+            chunk = {key: self._data.get(key, _Deleted()) for key in changed}
+            store.put(f"log/{version}", pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL))
+            head.log.append((version, token, len(changed)))
+        head.save(store)
+
+    def clear(self) -> None:
+        """Forget the image, to free memory; the next ``load`` reads it again."""
+        self.__init__()  # type: ignore[misc]
+
+    def _apply(self, chunk: dict[Any, Any]) -> None:
+        self._data.update(chunk)
+        for key in [key for key, value in chunk.items() if value.__class__ is _Deleted]:
+            del self._data[key]
+
+    def _read_snapshot(self, store: ChunkStore, head: _Head) -> None:
+        self._data.clear()
+        for piece in range(head.pieces):
+            self._data.update(_unpickle(store, f"snap/{head.snapshot}/{piece}"))
+
+    def _write_snapshot(self, store: ChunkStore, head: _Head, version: int) -> None:
+        for old_version, _, _ in head.log:
+            store.delete(f"log/{old_version}")
+        for piece in range(head.pieces):
+            store.delete(f"snap/{head.snapshot}/{piece}")
+        items = list(self._data.items())
+        pieces = range(0, len(items), _SNAPSHOT_ITEMS)
+        for number, start in enumerate(pieces):
+            chunk = dict(items[start : start + _SNAPSHOT_ITEMS])
+            data = pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL)
+            store.put(f"snap/{version}/{number}", data)
+        head.snapshot, head.pieces = version, len(pieces)
+        head.snapshot_size, head.log = len(items), []
+
+
+def _unpickle(store: ChunkStore, key: str) -> dict[Any, Any]:
+    data = store.get(key)
+    if data is None:
+        raise KeyError(f"the state store has no chunk {key!r}: the checkpoint is damaged")
+    chunk: dict[Any, Any] = pickle.loads(data)  # noqa: S301 - written by our own worker
+    return chunk

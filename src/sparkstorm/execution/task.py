@@ -1,0 +1,246 @@
+"""The life of one task: prepare once, then a batch at a time; the edge that catches user errors."""
+
+import json
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+import cloudpickle
+import numpy as np
+
+from sparkstorm.components.bolt import AnyBolt, BasicBolt, Bolt
+from sparkstorm.components.context import TaskContext
+from sparkstorm.components.stateful import StatefulBolt
+from sparkstorm.errors import AttributeStateError, EmitError
+from sparkstorm.execution.batch import BatchInfo
+from sparkstorm.execution.concurrency import run_concurrently
+from sparkstorm.execution.dispatch import Delivery, Dispatcher, MisfitError
+from sparkstorm.execution.emission import BasicEmission, BoltEmission
+from sparkstorm.execution.guard import AttributeGuard
+from sparkstorm.execution.inbox import ACKED, FAILED, OPEN, Inbox
+from sparkstorm.execution.outbox import Outbox, make_outboxes
+from sparkstorm.execution.packet import Kind, Packet
+from sparkstorm.execution.report import Report, capture_prints
+from sparkstorm.execution.state_log import StateImage
+from sparkstorm.metrics import TaskMetrics
+from sparkstorm.planning.plan import Plan
+from sparkstorm.tuples import Tuple
+from sparkstorm.verdicts import Failure, Reason
+
+__all__ = ["BoltTask"]
+
+_TRACEBACK_CHARS = 8000
+"""A longer traceback keeps its end, where the error stands."""
+
+
+@final
+class BoltTask:
+    """One task of a bolt in one process; kept between batches.
+
+    Args:
+        plan: the topology's plan.
+        component: the bolt's id.
+        task: the task's number.
+    """
+
+    def __init__(self, plan: Plan, component: str, task: int) -> None:
+        spec = plan.spec(component)
+        bolt = cloudpickle.loads(cloudpickle.dumps(spec.component))
+        self._plan = plan
+        self._component = component
+        self._task = task
+        self._concurrency = spec.concurrency
+        self._boxes: dict[str, Outbox] = make_outboxes(plan, component)
+        self._report = Report(component, task)
+        self._bolt: AnyBolt = bolt
+        self._emission = (BoltEmission if isinstance(bolt, Bolt) else BasicEmission)(
+            component, self._boxes, self._report
+        )
+        self._context = TaskContext(
+            topology=plan.name,
+            component=component,
+            task=task,
+            tasks=plan.tasks,
+            config=plan.config.override(dict(spec.settings)),
+        )
+        self._state = StateImage() if isinstance(bolt, StatefulBolt) else None
+        self._guard: AttributeGuard | None = None
+
+    @property
+    def state(self) -> StateImage | None:
+        """The state of a stateful bolt, to be loaded before and written after a batch."""
+        return self._state
+
+    def run(
+        self, packets: Sequence[Packet], batch: BatchInfo, partition: int
+    ) -> tuple[list[Delivery], Report]:
+        """Execute a batch's tuples and return the packets for others, and the report."""
+        started = time.perf_counter()
+        self._report = self._emission._report = Report(self._component, self._task)  # noqa: SLF001
+        inbox = Inbox(packets, self._task, batch)
+        self._context.batch = batch.number
+        self._emission.begin(inbox)
+        with capture_prints(self._report):
+            self._prepare_once()
+            self._execute_all(inbox)
+            self._finish(inbox)
+        dispatcher = Dispatcher(self._plan, self._task, partition, batch)
+        deliveries = self._send(dispatcher, inbox)
+        deliveries += self._check_attributes(dispatcher)
+        self._report.metrics = self._metrics(inbox, time.perf_counter() - started)
+        self._report.finish()
+        for box in self._boxes.values():
+            box.drop_since(0)
+        self._emission.begin(Inbox.empty())
+        return deliveries, self._report
+
+    def cleanup(self) -> None:
+        """Tell the bolt that the process ends."""
+        self._bolt.cleanup()
+
+    def _prepare_once(self) -> None:
+        if self._guard is not None:
+            return
+        bolt: Any = self._bolt
+        bolt.context = self._context
+        if isinstance(bolt, Bolt):
+            bolt.collector = self._emission
+            bolt.prepare(self._context.config, self._context, self._emission)  # type: ignore[arg-type]
+        else:
+            bolt.prepare(self._context.config, self._context)
+        if isinstance(bolt, StatefulBolt) and self._state is not None:
+            bolt.init_state(self._state)
+        self._guard = AttributeGuard(self._component, bolt)
+
+    def _execute_all(self, inbox: Inbox) -> None:
+        bolt = self._bolt
+        if self._concurrency > 1:
+            run_concurrently(bolt, inbox.tuples(self._plan), self._concurrency, self._one_by_one)
+        elif isinstance(bolt, BasicBolt):
+            self._run_basic(bolt, inbox)
+        elif isinstance(bolt, Bolt) and self._state is not None:
+            self._run_stateful(bolt.execute, self._state, inbox)
+        elif isinstance(bolt, Bolt):
+            self._run_bolt(bolt.execute, inbox)
+
+    def _run_basic(self, bolt: BasicBolt, inbox: Inbox) -> None:
+        execute, emission = bolt.execute, self._emission
+        assert isinstance(emission, BasicEmission)
+        for index, tup in enumerate(inbox.tuples(self._plan)):
+            emission.current = index
+            try:
+                execute(tup, emission)
+            except Exception as error:  # noqa: BLE001 - user code: the tuple fails, the rest goes on
+                emission.drop_current()
+                inbox.fail(index, self._failure(error))
+            else:
+                inbox.status[index] = ACKED
+
+    def _run_bolt(self, execute: Callable[[Tuple], object], inbox: Inbox) -> None:
+        for index, tup in enumerate(inbox.tuples(self._plan)):
+            try:
+                execute(tup)
+            except Exception as error:  # noqa: BLE001 - user code: the tuple fails, the rest goes on
+                inbox.fail(index, self._failure(error))
+
+    def _run_stateful(
+        self, execute: Callable[[Tuple], object], state: StateImage, inbox: Inbox
+    ) -> None:
+        journal = state.journal
+        for index, tup in enumerate(inbox.tuples(self._plan)):
+            mark = len(journal)
+            try:
+                execute(tup)
+            except Exception as error:  # noqa: BLE001 - user code: the tuple fails, the rest goes on
+                state.undo(mark)
+                inbox.fail(index, self._failure(error))
+
+    def _one_by_one(self, index: int, replay: Callable[[Any], None]) -> None:
+        """Take over what a concurrent ``execute`` recorded, in the order of the input."""
+        emission, inbox = self._emission, self._emission._inbox  # noqa: SLF001
+        if isinstance(emission, BasicEmission):
+            emission.current = index
+        try:
+            replay(emission)
+        except Exception as error:  # noqa: BLE001 - user code: the tuple fails, the rest goes on
+            if isinstance(emission, BasicEmission):
+                emission.drop_current()
+            inbox.fail(index, self._failure(error))
+        else:
+            if isinstance(emission, BasicEmission):
+                inbox.status[index] = ACKED
+
+    def _finish(self, inbox: Inbox) -> None:
+        if not isinstance(self._bolt, Bolt):
+            return
+        mark = len(self._state.journal) if self._state is not None else 0
+        try:
+            self._bolt.finish_batch()
+        except Exception as error:  # noqa: BLE001 - user code: what it still held fails
+            if self._state is not None:
+                self._state.undo(mark)
+            inbox.fail_open(self._failure(error))
+            self._report.log("error", f"finish_batch: {self._failure(error).message}")
+
+    def _send(self, dispatcher: Dispatcher, inbox: Inbox) -> list[Delivery]:
+        while True:
+            try:
+                sent = dispatcher.dispatch(inbox.lineage, inbox.marks(ACKED), self._boxes.values())
+                break
+            except MisfitError as misfit:
+                self._drop_misfits(inbox, misfit)
+        if inbox.lineage.is_tracked:
+            sent += dispatcher.hold(Kind.HOLD, inbox.roots_in(OPEN))
+            sent += dispatcher.fail(inbox.notes())
+            if inbox.resets:
+                indexes = np.array(inbox.resets, np.int64)
+                roots = inbox.lineage.roots[inbox.lineage.pairs_of(indexes)[1]]
+                sent += dispatcher.hold(Kind.RESET, roots)
+        return sent
+
+    def _drop_misfits(self, inbox: Inbox, misfit: MisfitError) -> None:
+        """Fail the tuples that emitted what cannot be sent; a basic bolt's other emits go too."""
+        failure = self._failure(EmitError(f"{self._component!r}: {misfit}"))
+        parents = set()
+        box = self._boxes[misfit.box.key.stream]
+        for row in misfit.rows:
+            parent = box.parents[row]
+            parents.update(parent if isinstance(parent, tuple) else (parent,))
+        for parent in sorted(parents - {-1}):
+            inbox.fail(parent, failure)
+        if -1 in parents:
+            self._report.log("error", f"an unanchored tuple was dropped: {misfit}")
+        box.drop_rows(misfit.rows)
+        if isinstance(self._bolt, BasicBolt):
+            for other in self._boxes.values():
+                other.drop_rows([row for row, p in enumerate(other.parents) if p in parents])
+
+    def _check_attributes(self, dispatcher: Dispatcher) -> list[Delivery]:
+        assert self._guard is not None
+        try:
+            self._guard.check()
+        except AttributeStateError as error:
+            payload = {"kind": type(error).__name__, "message": str(error)}
+            return dispatcher.fatal(json.dumps(payload).encode())
+        return []
+
+    def _failure(self, error: BaseException) -> Failure:
+        text = "".join(traceback.format_exception(error))[-_TRACEBACK_CHARS:]
+        return Failure(
+            reason=Reason.ERROR,
+            component=self._component,
+            task=self._task,
+            message=f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
+            traceback=text,
+        )
+
+    def _metrics(self, inbox: Inbox, seconds: float) -> TaskMetrics:
+        return TaskMetrics(
+            executed=len(inbox),
+            emitted=sum(len(box) for box in self._boxes.values()),
+            acked=inbox.status.count(ACKED),
+            failed=inbox.status.count(FAILED),
+            process_secs=seconds,
+            user=self._context.take_counters(),
+        )

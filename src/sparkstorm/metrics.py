@@ -1,0 +1,88 @@
+"""What a running topology tells about itself: frozen values that every view reads."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import final
+
+__all__ = ["Statistics", "TaskMetrics", "merge_task_metrics"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskMetrics:
+    """Counts of one task, summed over its batches.
+
+    ``process_secs`` is the time spent in the task's user code and its encoding.
+    """
+
+    executed: int = 0
+    emitted: int = 0
+    acked: int = 0
+    failed: int = 0
+    process_secs: float = 0.0
+    user: tuple[tuple[str, float], ...] = ()
+
+    def __add__(self, other: "TaskMetrics") -> "TaskMetrics":
+        user = dict(self.user)
+        for name, value in other.user:
+            user[name] = user.get(name, 0.0) + value
+        return TaskMetrics(
+            executed=self.executed + other.executed,
+            emitted=self.emitted + other.emitted,
+            acked=self.acked + other.acked,
+            failed=self.failed + other.failed,
+            process_secs=self.process_secs + other.process_secs,
+            user=tuple(sorted(user.items())),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """A topology at one moment; what metrics, the command line and tests read.
+
+    Attributes:
+        emitted: messages given to a batch, retries included.
+        acked: messages whose tree completed and whose spout heard ``ack``.
+        failed: attempts that ended in ``fail``, by any reason.
+        pending: messages in a batch, open after it, or waiting for a retry.
+        retried: attempts after the first.
+        given_up: messages whose retries are used up.
+        skipped: positions that turned out to hold no message.
+        failures: how many attempts failed for each reason.
+        batches: committed batches.
+        batch_secs: duration of the last batch.
+        batch_messages: messages of the last batch.
+        components: counts by component and task.
+    """
+
+    emitted: int = 0
+    acked: int = 0
+    failed: int = 0
+    pending: int = 0
+    retried: int = 0
+    given_up: int = 0
+    skipped: int = 0
+    failures: dict[str, int] = field(default_factory=dict)
+    batches: int = 0
+    batch_secs: float = 0.0
+    batch_messages: int = 0
+    components: dict[str, dict[int, TaskMetrics]] = field(default_factory=dict)
+
+    def component(self, name: str) -> TaskMetrics:
+        """The counts of all tasks of a component together."""
+        return sum(self.components.get(name, {}).values(), TaskMetrics())
+
+    def with_components(self, components: dict[str, dict[int, TaskMetrics]]) -> "Statistics":
+        """Return a copy that shows these component counts."""
+        return replace(self, components=components)
+
+
+def merge_task_metrics(
+    totals: dict[str, dict[int, TaskMetrics]],
+    news: Iterable[tuple[str, int, TaskMetrics]],
+) -> None:
+    """Add the counts of finished tasks to the totals, in place."""
+    for component, task, counts in news:
+        tasks = totals.setdefault(component, {})
+        tasks[task] = tasks.get(task, TaskMetrics()) + counts

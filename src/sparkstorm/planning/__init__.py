@@ -1,0 +1,1 @@
+"""From a topology to a plan: levels, tasks, exchanges, stages. No Spark, no I/O."""

@@ -1,0 +1,159 @@
+"""The plan: what runs where. Frozen values that every runner and every worker reads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import final
+
+from sparkstorm.config import Config
+from sparkstorm.streams import Stream
+from sparkstorm.topology.graph import ComponentSpec, Topology
+from sparkstorm.topology.grouping import Grouping
+
+__all__ = ["ACKER", "Level", "Plan", "Route", "Stage", "StageKind", "StreamKey"]
+
+ACKER = "__acker"
+"""The component id of the acker tasks, as in Storm."""
+
+
+@final
+@dataclass(frozen=True, slots=True, order=True)
+class StreamKey:
+    """A stream of a component."""
+
+    component: str
+    stream: str
+
+    def __str__(self) -> str:
+        return f"{self.component}/{self.stream}"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Where the tuples of a stream go: the tasks of one subscriber, by a grouping."""
+
+    target: str
+    tasks: range
+    grouping: Grouping
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """The bolts whose longest path from a spout has the same length."""
+
+    index: int
+    components: tuple[str, ...]
+    stateful: bool
+
+
+class StageKind(StrEnum):
+    """What a stage of the query is in Spark."""
+
+    READ = "read"
+    MAP = "map"
+    STATE = "state"
+    ACK = "ack"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Levels that run in one go, between two exchanges."""
+
+    kind: StageKind
+    levels: tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Everything that is decided about a topology before it runs.
+
+    Attributes:
+        name: the topology's name.
+        topology: the components themselves.
+        config: the settings.
+        partitions: partitions of every exchange.
+        tasks: task numbers by component, the ackers' among them; from 1, in order of the sorted
+            component ids, as in Storm.
+        levels: the bolts in the order in which they must run; ``levels[0]`` are the spouts.
+        stages: the levels again, cut where data has to move.
+        routes: where each stream's tuples go.
+        taps: streams whose tuples also come out in the driver.
+    """
+
+    name: str
+    topology: Topology
+    config: Config
+    partitions: int
+    tasks: Mapping[str, range]
+    levels: tuple[Level, ...]
+    stages: tuple[Stage, ...]
+    routes: Mapping[StreamKey, tuple[Route, ...]]
+    taps: frozenset[StreamKey] = frozenset()
+
+    @property
+    def ackers(self) -> range:
+        """The task numbers of the ackers; empty if nothing is tracked."""
+        return self.tasks[ACKER]
+
+    @property
+    def tracked(self) -> bool:
+        """Whether trees are tracked at all."""
+        return len(self.ackers) > 0
+
+    @cached_property
+    def stream_keys(self) -> tuple[StreamKey, ...]:
+        """All streams, sorted; a stream's position is its number in packets."""
+        return tuple(
+            sorted(
+                StreamKey(spec.id, stream)
+                for spec in self.topology.components.values()
+                for stream in spec.streams
+            )
+        )
+
+    @cached_property
+    def stream_number(self) -> Mapping[StreamKey, int]:
+        """The number of each stream."""
+        return {key: number for number, key in enumerate(self.stream_keys)}
+
+    @cached_property
+    def level_of(self) -> Mapping[str, int]:
+        """The level that each component runs on."""
+        return {name: level.index for level in self.levels for name in level.components}
+
+    def spec(self, component: str) -> ComponentSpec:
+        """The component as it was added to the builder."""
+        return self.topology.components[component]
+
+    def stream(self, key: StreamKey) -> Stream:
+        """The declaration of a stream."""
+        return self.topology.components[key.component].streams[key.stream]
+
+    def component_of(self, task: int) -> str:
+        """The component that a task belongs to."""
+        return self._component_of_task[task]
+
+    @cached_property
+    def _component_of_task(self) -> Mapping[int, str]:
+        return {task: name for name, tasks in self.tasks.items() for task in tasks}
+
+    def home(self, task: int) -> int:
+        """The partition that a task lives in."""
+        return task % self.partitions
+
+    def home_of_acker(self, acker: int) -> int:
+        """The partition of an acker, by its index (root mod ackers)."""
+        return self.home(self.ackers.start + acker)
+
+    def local_tasks(self, component: str, partition: int) -> list[int]:
+        """The tasks of a component that live in a partition."""
+        return [task for task in self.tasks[component] if self.home(task) == partition]
+
+    def stateful_components(self) -> tuple[str, ...]:
+        """The components that keep state, sorted."""
+        return tuple(sorted(spec.id for spec in self.topology.bolts if spec.is_stateful))

@@ -1,0 +1,1 @@
+"""How users wire components: groupings, the builder, the validated graph."""

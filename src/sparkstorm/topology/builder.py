@@ -1,0 +1,187 @@
+"""TopologyBuilder: the fluent way to wire a topology."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self, TypeVar, final
+
+from sparkstorm.components.bolt import AnyBolt
+from sparkstorm.errors import TopologyError
+from sparkstorm.streams import DEFAULT_STREAM, Stream, declare
+from sparkstorm.topology.graph import AnyComponent, AnySpout, ComponentSpec, Subscription, Topology
+from sparkstorm.topology.grouping import (
+    All,
+    Custom,
+    CustomGrouping,
+    Direct,
+    FieldsGrouping,
+    Global,
+    Grouping,
+    LocalOrShuffle,
+    NoneGrouping,
+    PartialKey,
+    Shuffle,
+)
+from sparkstorm.topology.validation import faults_of
+
+__all__ = ["BoltDeclarer", "SpoutDeclarer", "TopologyBuilder"]
+
+Declarer = TypeVar("Declarer", bound="_Declarer")
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A component while it is being declared."""
+
+    id: str
+    component: AnyComponent
+    parallelism: int
+    concurrency: int = 1
+    tasks: int | None = None
+    subscriptions: list[Subscription] = field(default_factory=list)
+    settings: dict[str, object] = field(default_factory=dict)
+
+
+class _Declarer:
+    """What can be said about any component after it was added."""
+
+    def __init__(self, draft: _Draft) -> None:
+        self._draft = draft
+
+    def set_num_tasks(self, tasks: int) -> Self:
+        """Give the component this many tasks instead of its parallelism."""
+        self._draft.tasks = tasks
+        return self
+
+    def add_configuration(self, key: str, value: object) -> Self:
+        """Override a setting for this component alone (see ``COMPONENT_KEYS``)."""
+        self._draft.settings[key] = value
+        return self
+
+
+@final
+class SpoutDeclarer(_Declarer):
+    """Returned by :meth:`TopologyBuilder.set_spout`."""
+
+    def set_max_spout_pending(self, limit: int) -> "SpoutDeclarer":
+        """Bound the messages that each task of this spout may have pending."""
+        return self.add_configuration("max_spout_pending", limit)
+
+
+@final
+class BoltDeclarer(_Declarer):
+    """Returned by :meth:`TopologyBuilder.set_bolt`; subscribe with the groupings."""
+
+    def shuffle_grouping(self, source: str, stream: str = DEFAULT_STREAM) -> "BoltDeclarer":
+        """Spread the tuples evenly over the tasks."""
+        return self._subscribe(source, stream, Shuffle())
+
+    def fields_grouping(
+        self, source: str, fields: Sequence[str] | str, stream: str = DEFAULT_STREAM
+    ) -> "BoltDeclarer":
+        """Send tuples with equal values in ``fields`` to the same task."""
+        return self._subscribe(source, stream, FieldsGrouping(_names(fields)))
+
+    def partial_key_grouping(
+        self, source: str, fields: Sequence[str] | str, stream: str = DEFAULT_STREAM
+    ) -> "BoltDeclarer":
+        """Send each key to the less loaded of two tasks: for skewed keys."""
+        return self._subscribe(source, stream, PartialKey(_names(fields)))
+
+    def all_grouping(self, source: str, stream: str = DEFAULT_STREAM) -> "BoltDeclarer":
+        """Send a copy to every task."""
+        return self._subscribe(source, stream, All())
+
+    def global_grouping(self, source: str, stream: str = DEFAULT_STREAM) -> "BoltDeclarer":
+        """Send everything to the task with the lowest number."""
+        return self._subscribe(source, stream, Global())
+
+    def none_grouping(self, source: str, stream: str = DEFAULT_STREAM) -> "BoltDeclarer":
+        """Say that the grouping does not matter; at present the same as shuffle."""
+        return self._subscribe(source, stream, NoneGrouping())
+
+    def direct_grouping(self, source: str, stream: str = DEFAULT_STREAM) -> "BoltDeclarer":
+        """Let the emitter pick the task; the stream must be declared direct."""
+        return self._subscribe(source, stream, Direct())
+
+    def local_or_shuffle_grouping(
+        self, source: str, stream: str = DEFAULT_STREAM
+    ) -> "BoltDeclarer":
+        """Prefer a task in the same partition, so that no data moves; else shuffle."""
+        return self._subscribe(source, stream, LocalOrShuffle())
+
+    def custom_grouping(
+        self, source: str, grouping: CustomGrouping, stream: str = DEFAULT_STREAM
+    ) -> "BoltDeclarer":
+        """Let a function of yours choose the tasks."""
+        return self._subscribe(source, stream, Custom(grouping))
+
+    def _subscribe(self, source: str, stream: str, grouping: Grouping) -> "BoltDeclarer":
+        edge = Subscription(source=source, stream=stream, grouping=grouping)
+        self._draft.subscriptions.append(edge)
+        return self
+
+
+@final
+class TopologyBuilder:
+    """Collects components; :meth:`create_topology` checks them and returns the topology."""
+
+    def __init__(self) -> None:
+        self._drafts: list[_Draft] = []
+
+    def set_spout(self, id: str, spout: AnySpout, parallelism: int = 1) -> SpoutDeclarer:
+        """Add a source with this many tasks."""
+        draft = _Draft(id, spout, parallelism)
+        self._drafts.append(draft)
+        return SpoutDeclarer(draft)
+
+    def set_bolt(
+        self, id: str, bolt: AnyBolt, parallelism: int = 1, concurrency: int = 1
+    ) -> BoltDeclarer:
+        """Add a step with this many tasks.
+
+        Args:
+            id: its name, unique in the topology.
+            bolt: an instance; each task gets a copy.
+            parallelism: number of tasks.
+            concurrency: how many tuples of a task may be executed at the same time, for bolts
+                that wait (threads, or coroutines if ``execute`` is ``async``).
+        """
+        draft = _Draft(id, bolt, parallelism, concurrency)
+        self._drafts.append(draft)
+        return BoltDeclarer(draft)
+
+    def create_topology(self) -> Topology:
+        """Check everything and return the topology.
+
+        Raises:
+            TopologyError: with every fault found in ``faults``.
+        """
+        specs, faults = [], []
+        for draft in self._drafts:
+            try:
+                specs.append(_finish(draft))
+            except TopologyError as error:
+                faults += [f"component {draft.id!r}: {fault}" for fault in error.faults]
+        faults += faults_of(specs, complete=not faults)
+        if faults:
+            raise TopologyError(faults)
+        return Topology({spec.id: spec for spec in specs})
+
+
+def _finish(draft: _Draft) -> ComponentSpec:
+    streams: dict[str, Stream] = declare(draft.component.outputs)
+    return ComponentSpec(
+        id=draft.id,
+        component=draft.component,
+        parallelism=draft.parallelism if draft.tasks is None else draft.tasks,
+        concurrency=draft.concurrency,
+        streams=streams,
+        subscriptions=tuple(draft.subscriptions),
+        settings=draft.settings,
+    )
+
+
+def _names(fields: Sequence[str] | str) -> tuple[str, ...]:
+    if isinstance(fields, str):
+        return tuple(part.strip() for part in fields.split(",") if part.strip())
+    return tuple(fields)

@@ -1,0 +1,52 @@
+"""How a message can end, and why it failed: frozen values that cross processes as JSON."""
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, final
+
+__all__ = ["Failure", "Reason"]
+
+
+class Reason(StrEnum):
+    """Why an attempt failed."""
+
+    FAILED = "failed"
+    """A bolt called ``fail``."""
+    ERROR = "error"
+    """A bolt raised an exception."""
+    TIMEOUT = "timeout"
+    """The tree stayed open too long."""
+    LOST = "lost"
+    """The batch, or a part of it, was lost with a process or cancelled."""
+    EXPIRED = "expired"
+    """The source no longer has the message."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why and where one attempt at a message failed."""
+
+    reason: Reason
+    component: str = ""
+    task: int = 0
+    message: str = ""
+    traceback: str = ""
+    attempt: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON's types."""
+        return {**asdict(self), "reason": self.reason.value}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "Failure":
+        """Build a failure from :meth:`to_json`'s result."""
+        return cls(**{**data, "reason": Reason(data["reason"])})
+
+    def __str__(self) -> str:
+        where = f" in {self.component} (task {self.task})" if self.component else ""
+        return (
+            f"{self.reason.value}{where}: {self.message}"
+            if self.message
+            else (f"{self.reason.value}{where}")
+        )

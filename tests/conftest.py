@@ -1,0 +1,44 @@
+"""What all tests share: Hypothesis profiles, and whether this is CI."""
+
+import os
+from collections.abc import Callable
+from typing import NoReturn
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
+
+# Both draw new examples every time; a failure prints the blob that replays it. No deadline, since
+# a shared machine may be slow for a moment, and a slow example is not a wrong one.
+settings.register_profile("dev", deadline=None, print_blob=True)
+settings.register_profile(
+    "ci",
+    deadline=None,
+    print_blob=True,
+    max_examples=300,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev"))
+
+
+@pytest.fixture(scope="session")
+def in_ci() -> bool:
+    """Whether the tests run where everything they could need has to be present."""
+    return IN_CI
+
+
+@pytest.fixture(scope="session")
+def absent(in_ci: bool) -> Callable[[str], NoReturn]:
+    """What a test calls if a server it needs is not there: skips here, fails in CI."""
+
+    def give_up(reason: str) -> NoReturn:
+        if in_ci:
+            pytest.fail(f"CI must have it: {reason}")
+        pytest.skip(reason)
+
+    return give_up
+
+
+# --- Spark -------------------------------------------------------------------------------------
+# The one local session that all tests marked `spark` share goes here.
