@@ -39,7 +39,9 @@ class TreeCpu:
         children: dict[int, list[int]] = {}
         for pid, stat in alive.items():
             children.setdefault(stat.parent, []).append(pid)
-        known = [pid for pid, start in self._used if pid in alive and alive[pid].start_time == start]
+        known = [
+            pid for pid, start in self._used if pid in alive and alive[pid].start_time == start
+        ]
         waiting = known + ([self._root_pid] if self._root_pid in alive else [])
         found: set[int] = set()
         while waiting:

@@ -1,4 +1,4 @@
-"""What one benchmark run prints: one JSON line, the same for ours and for every peer."""
+"""What one benchmark run prints: one JSON line, of the same form for ours and for every peer."""
 
 import json
 import sys
@@ -30,8 +30,55 @@ class RunResult:
 
     def print_json(self) -> None:
         """Print the result as the one JSON line that the caller reads."""
-        sys.stdout.write(json.dumps(asdict(self)) + "\n")
-        sys.stdout.flush()
+        _print_json_line(asdict(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallBatchResult:
+    """The time of a batch of a few rows, warm-up left out.
+
+    ``stages`` are the Python stages behind the source; ``stateful_stage`` is which of them keeps
+    its state in Spark, counted from 1, or 0 for none.
+    """
+
+    peer: str
+    stages: int
+    stateful_stage: int
+    batch: int
+    median_batch_s: float
+    counts_ok: bool
+    batch_times_s: list[float] = field(default_factory=list)
+
+    def print_json(self) -> None:
+        """Print the result as the one JSON line that the caller reads."""
+        _print_json_line(asdict(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryResult:
+    """Bytes that the driver holds for each pending message.
+
+    ``all_told`` is everything that grows with the pending messages, the spout's msg_id included;
+    ``ledger`` is the ledger's part alone. The two ``_old_root`` figures are taken after one root
+    was left open while many others came and went.
+    """
+
+    peer: str
+    pending: int
+    all_told_bytes: float
+    ledger_bytes: float
+    all_told_bytes_old_root: float
+    ledger_bytes_old_root: float
+    counts_ok: bool
+
+    def print_json(self) -> None:
+        """Print the result as the one JSON line that the caller reads."""
+        _print_json_line(asdict(self))
+
+
+def _print_json_line(figures: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(figures) + "\n")
+    sys.stdout.flush()
 
 
 class BatchMeter:

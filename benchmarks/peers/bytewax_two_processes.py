@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -199,25 +199,25 @@ def combine(reports: list[ProcessReport], options: argparse.Namespace) -> RunRes
 
 
 def _steady_part(reports: list[ProcessReport], warm_words: float) -> tuple[Sample, Sample]:
-    """Add the processes' samples up in time order; give the first warm one and the last one."""
-    in_order = sorted(
-        ((sample, i) for i, report in enumerate(reports) for sample in report.samples),
-        key=lambda entry: entry[0].at_s,
-    )
-    latest: dict[int, Sample] = {}
-    warm: Sample | None = None
-    for sample, process in in_order:
-        latest[process] = sample
-        total = Sample(
-            at_s=sample.at_s,
-            words=sum(s.words for s in latest.values()),
-            cpu_s=sum(s.cpu_s for s in latest.values()),
-        )
-        if warm is None and len(latest) == len(reports) and total.words >= warm_words:
-            warm = total
-    if warm is None:
+    """Give the first sample behind the warm-up, and the last one."""
+    warm = [total for total in _totals(reports) if total.words >= warm_words]
+    if len(warm) < 2:
         raise ValueError("the run ended within its warm-up: give more --sentences")
-    return warm, total
+    return warm[0], warm[-1]
+
+
+def _totals(reports: list[ProcessReport]) -> Iterator[Sample]:
+    """Add the processes' samples up in time order, from when each of them has given one."""
+    latest: dict[int, Sample] = {}
+    samples = ((sample, i) for i, report in enumerate(reports) for sample in report.samples)
+    for sample, process in sorted(samples, key=lambda entry: entry[0].at_s):
+        latest[process] = sample
+        if len(latest) == len(reports):
+            yield Sample(
+                at_s=sample.at_s,
+                words=sum(s.words for s in latest.values()),
+                cpu_s=sum(s.cpu_s for s in latest.values()),
+            )
 
 
 def _start(options: argparse.Namespace, role: list[str]) -> subprocess.Popen[bytes]:

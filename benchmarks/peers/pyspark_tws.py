@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql import DataFrame, Row
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from benchmarks.peers.streaming_word_count import main, split
 
@@ -16,9 +16,7 @@ class CountWord(StatefulProcessor):
         """Open the one value of the state."""
         self._count = handle.getValueState("count", "count long")
 
-    def handleInputRows(
-        self, key: Any, rows: Iterator[Row], timerValues: Any
-    ) -> Iterator[Row]:
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Count the rows of one word in one batch."""
         before = self._count.get()
         count = sum(1 for _ in rows) + (before[0] if before else 0)

@@ -19,7 +19,8 @@ class RotatingBuckets:
 
     A root put into the newest bucket expires between ``timeout`` and
     ``timeout * (1 + 1 / slots)`` later (Storm's RotatingMap, whose bound is up to twice the
-    time-out since it has two buckets; here there are ten).
+    time-out since it has two buckets; here there are ten). The numbers of buckets repeat, so
+    whoever keeps them must hand them to :meth:`aged` after each rotation.
     """
 
     __slots__ = ("_period", "_start", "slots", "tick")
@@ -33,16 +34,26 @@ class RotatingBuckets:
     @property
     def newest(self) -> np.uint8:
         """The bucket for what is put in now."""
-        return np.uint8(self.tick % _NUMBERS)
+        return self.at(self.tick)
 
-    def rotate(self, now: float) -> bool:
-        """Move on to the bucket of this moment; returns whether anything may have expired."""
-        tick = int((now - self._start) / self._period)
-        moved = tick > self.tick
-        self.tick = max(tick, self.tick)
-        return moved
+    def at(self, tick: int) -> np.uint8:
+        """The bucket for what was put in at an earlier ``tick``, however long ago."""
+        return np.uint8(max(tick, self.tick - self.slots - 1) % _NUMBERS)
+
+    def rotate(self, now: float) -> int:
+        """Move on to the bucket of this moment; returns by how many."""
+        tick = max(self.tick, int((now - self._start) / self._period))
+        turned, self.tick = tick - self.tick, tick
+        return turned
+
+    def aged(self, buckets: Buckets, turned: int) -> Buckets:
+        """Number buckets anew after a rotation, so that what has expired looks so for ever."""
+        before = (np.int64(self.tick - turned) - buckets.astype(np.int64)) % _NUMBERS
+        age = np.minimum(before + turned, self.slots + 1)
+        renumbered: Buckets = ((self.tick - age) % _NUMBERS).astype(np.uint8)
+        return renumbered
 
     def expired(self, buckets: Buckets) -> NDArray[np.bool_]:
-        """Which of these have expired. Must be asked at least once in 200 rotations."""
+        """Which of these have expired."""
         age = (np.int64(self.tick) - buckets.astype(np.int64)) % _NUMBERS
         return age > self.slots

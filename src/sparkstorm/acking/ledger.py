@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from sparkstorm.acking.expiry import Buckets, RotatingBuckets
 from sparkstorm.acking.ids import U64
-from sparkstorm.acking.tally import RootRange, TallyResult
+from sparkstorm.acking.tally import RootRange, TallyResult, locate
 from sparkstorm.errors import InternalError
 from sparkstorm.verdicts import Failure, Reason
 
@@ -60,14 +60,15 @@ class Ledger:
         self._buckets = RotatingBuckets(timeout if timeout is not None else 1.0, now)
         self._expires = timeout is not None
         self._on_progress = on_progress
-        self._planned: dict[int, tuple[RootRange, np.uint8]] = {}
+        self._due = False
+        self._planned: dict[RootRange, int] = {}
         self._windows: dict[int, _Window] = {}
 
     def begin(self, ranges: Iterable[RootRange], now: float) -> None:
         """Note the roots of a batch that was planned."""
-        self._buckets.rotate(now)
+        self._rotate(now)
         for span in ranges:
-            self._planned[span.first] = (span, self._buckets.newest)
+            self._planned[span] = self._buckets.tick
 
     def settle(
         self, ranges: Sequence[RootRange], results: Sequence[TallyResult], now: float
@@ -75,26 +76,27 @@ class Ledger:
         """Take in the results of all ackers for a committed batch; return what ended by it.
 
         Raises:
-            InternalError: an acker's result is missing; nothing was changed.
+            InternalError: an acker's result is missing or not of these ranges, or the ranges were
+                settled before or never planned; nothing was changed.
         """
-        if sorted(result.acker for result in results) != list(range(len(results))):
-            raise InternalError("the results of some ackers are missing")
-        self._buckets.rotate(now)
+        spans = sorted(ranges)
+        self._check(spans, results)
+        self._rotate(now)
         failed = {root: why for result in results for root, why in result.failed.items()}
         late_acked, late_failed = self._late(results, failed)
-        acked = [late_acked]
-        for number, span in enumerate(sorted(ranges)):
-            acked.append(self._settle_range(number, span, results, failed))
+        acked = [self._settle_range(n, span, results, failed) for n, span in enumerate(spans)]
         for result in results:
             self.reset_timeout(result.resets)
-        known = {root: failed[root] for root in failed if self._began(root, ranges)}
-        return Verdicts(np.sort(np.concatenate(acked)), {**known, **late_failed})
+        roots = np.array(list(failed), np.uint64)
+        began = roots[locate(spans, roots) >= 0]
+        known = {root: failed[root] for root in began.tolist()}
+        return Verdicts(np.sort(np.concatenate([late_acked, *acked])), {**known, **late_failed})
 
     def drop(self, ranges: Iterable[RootRange], failure: Failure) -> Verdicts:
         """Fail all roots of planned ranges whose batch brought nothing."""
         failed: dict[int, Failure] = {}
         for span in ranges:
-            if self._planned.pop(span.first, None) is not None:
+            if self._planned.pop(span, None) is not None:
                 failed.update((span.first + i, failure) for i in range(span.count))
         return Verdicts(np.empty(0, np.uint64), failed)
 
@@ -105,18 +107,20 @@ class Ledger:
 
     def expire(self, now: float) -> Verdicts:
         """Fail the open roots whose time is over."""
+        self._rotate(now)
         failed: dict[int, Failure] = {}
-        if self._buckets.rotate(now) and self._expires:
+        if self._due and self._expires:
             for window in self._windows.values():
                 roots = window.remove(self._buckets.expired(window.buckets))
                 failed.update((int(root), _TIMED_OUT) for root in roots)
             self._forget_empty()
+        self._due = False
         return Verdicts(np.empty(0, np.uint64), failed)
 
     @property
     def pending(self) -> int:
         """How many roots have not ended."""
-        return sum(span.count for span, _ in self._planned.values()) + self.open
+        return sum(span.count for span in self._planned) + self.open
 
     @property
     def open(self) -> int:
@@ -136,6 +140,28 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger(pending={self.pending}, open={self.open}, windows={len(self._windows)})"
 
+    def _rotate(self, now: float) -> None:
+        turned = self._buckets.rotate(now)
+        if turned:
+            self._due = True
+            for window in self._windows.values():
+                window.buckets = self._buckets.aged(window.buckets, turned)
+
+    def _check(self, spans: Sequence[RootRange], results: Sequence[TallyResult]) -> None:
+        """Refuse what does not fit together, before anything is changed."""
+        ackers = len(results)
+        if sorted(result.acker for result in results) != list(range(ackers)):
+            raise InternalError("the results of some ackers are missing")
+        for result in results:
+            sizes = [span.owned_by(result.acker, ackers)[1] for span in spans]
+            if sizes != [len(marks) for marks in result.complete]:
+                raise InternalError(f"the result of acker {result.acker} is of other roots")
+        if spans and not results:
+            raise InternalError("no acker has a result")
+        for span, after in zip(spans, [*spans[1:], None], strict=True):
+            if span == after or span not in self._planned:
+                raise InternalError(f"roots from {span.first} were settled twice, or never planned")
+
     def _settle_range(
         self,
         number: int,
@@ -143,9 +169,7 @@ class Ledger:
         results: Sequence[TallyResult],
         failed: dict[int, Failure],
     ) -> U64:
-        planned = self._planned.pop(span.first, None)
-        if planned is None:
-            raise InternalError(f"roots from {span.first} were settled twice, or never planned")
+        planned = self._planned.pop(span)
         done = np.zeros(span.count, np.bool_)
         for result in results:
             offset, _ = span.owned_by(result.acker, len(results))
@@ -155,8 +179,9 @@ class Ledger:
         vals = np.concatenate([vals for _, vals in opened])
         self._find_lost(span, done, roots, failed)
         if len(roots):
-            newest = self._buckets.newest if self._on_progress else planned[1]
-            self._windows[span.first] = _Window(span.first, roots, vals, newest)
+            bucket = self._buckets.newest if self._on_progress else self._buckets.at(planned)
+            self._windows[span.first] = _Window(span.first, roots, vals, bucket)
+            self._due = True
         return (np.flatnonzero(done) + span.first).astype(np.uint64)
 
     def _find_lost(
@@ -184,13 +209,9 @@ class Ledger:
                 window.add(roots[chosen], deltas[chosen])
                 if self._on_progress:
                     window.touch(mine, self._buckets.newest)
-        for window in self._windows.values():
-            acked.append(window.remove(window.vals == 0))
+        acked += [window.remove(window.vals == 0) for window in self._windows.values()]
         self._forget_empty()
         return np.concatenate(acked), ended
-
-    def _began(self, root: int, ranges: Sequence[RootRange]) -> bool:
-        return any(span.first <= root < span.first + span.count for span in ranges)
 
     def _by_window(self, roots: U64) -> "list[tuple[_Window, U64]]":
         """Sort roots (ascending) to the windows that still hold them."""

@@ -97,10 +97,11 @@ class Lineage:
 
     def simplified(self) -> "Lineage":
         """The same without offsets, if every tuple has exactly one root."""
-        if self.offsets is not None and len(self.roots) == len(self):
-            if np.array_equal(self.offsets, np.arange(len(self) + 1)):
-                return Lineage(self.roots, self.shares)
-        return self
+        if self.offsets is None or len(self.roots) != len(self):
+            return self
+        if not np.array_equal(self.offsets, np.arange(len(self) + 1)):
+            return self
+        return Lineage(self.roots, self.shares)
 
     def pairs_of(self, tuples: Indexes) -> tuple[Indexes, Indexes]:
         """For tuples (in any order, repeats allowed) return (position in ``tuples``, pair)."""

@@ -1,6 +1,6 @@
 """One acker task in one batch: merge what came in, and say how each of its roots stands."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
@@ -11,7 +11,7 @@ from sparkstorm.acking.ids import U64, seeds
 from sparkstorm.acking.shares import Entries
 from sparkstorm.verdicts import Failure
 
-__all__ = ["RootRange", "Tally", "TallyResult"]
+__all__ = ["RootRange", "Tally", "TallyResult", "locate"]
 
 
 @final
@@ -26,6 +26,16 @@ class RootRange:
         """Return (offset of the first root of this acker, how many it has): root mod ackers."""
         offset = (acker - self.first) % ackers
         return offset, max(0, -(-(self.count - offset) // ackers))
+
+
+def locate(ranges: Sequence[RootRange], roots: U64) -> NDArray[np.int64]:
+    """The number of the range (of sorted ones) that each root began in, -1 for none of them."""
+    if not ranges:
+        return np.full(len(roots), -1, np.int64)
+    firsts = np.array([span.first for span in ranges], np.uint64)
+    ends = np.array([span.first + span.count for span in ranges], np.uint64)
+    which = np.searchsorted(firsts, roots, side="right").astype(np.int64) - 1
+    return np.where((which >= 0) & (roots < ends[which]), which, -1)
 
 
 @final
@@ -59,7 +69,6 @@ class Tally:
         self._ranges = sorted(ranges)
         self._acker = acker
         self._ackers = ackers
-        self._firsts = np.array([r.first for r in self._ranges], np.uint64)
         self._vals = [_seeded(r, acker, ackers) for r in self._ranges]
         self._failed: dict[int, Failure] = {}
         self._open: list[U64] = []
@@ -68,7 +77,7 @@ class Tally:
 
     def add(self, entries: Entries) -> None:
         """XOR the deltas into the ack vals of their roots."""
-        which = self._locate(entries.roots)
+        which = locate(self._ranges, entries.roots)
         for number in np.unique(which):
             chosen = which == number
             roots, deltas = entries.roots[chosen], entries.deltas[chosen]
@@ -93,11 +102,11 @@ class Tally:
     def result(self) -> TallyResult:
         """Sum up. To be called once, when everything is in."""
         failed = np.array(sorted(self._failed), np.uint64)
+        began = locate(self._ranges, failed)
         complete = []
         for number, vals in enumerate(self._vals):
             done = vals == 0
-            mine = failed[self._locate(failed) == number]
-            done[self._slots(number, mine)] = False
+            done[self._slots(number, failed[began == number])] = False
             complete.append(done)
         roots, vals = self._open_ones(failed)
         late = [entries for entries in self._late if len(entries)]
@@ -114,7 +123,7 @@ class Tally:
     def _open_ones(self, failed: U64) -> tuple[U64, U64]:
         held = np.unique(np.concatenate(self._open)) if self._open else np.empty(0, np.uint64)
         held = held[~np.isin(held, failed)]
-        which = self._locate(held)
+        which = locate(self._ranges, held)
         roots, vals = [held[:0]], [held[:0]]
         for number in np.unique(which[which >= 0]):
             mine = held[which == number]
@@ -122,15 +131,6 @@ class Tally:
             roots.append(mine[mine_vals != 0])
             vals.append(mine_vals[mine_vals != 0])
         return np.concatenate(roots), np.concatenate(vals)
-
-    def _locate(self, roots: U64) -> NDArray[np.int64]:
-        """The number of the range that each root began in, -1 for an earlier batch."""
-        if not self._ranges:
-            return np.full(len(roots), -1, np.int64)
-        which = np.searchsorted(self._firsts, roots, side="right").astype(np.int64) - 1
-        ends = np.array([r.first + r.count for r in self._ranges], np.uint64)
-        inside = (which >= 0) & (roots < ends[which])
-        return np.where(inside, which, -1)
 
     def _slots(self, number: int, roots: U64) -> NDArray[np.int64]:
         first = self._ranges[number].first

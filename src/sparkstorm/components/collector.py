@@ -4,6 +4,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any, Protocol
 
 from sparkstorm.tuples import Tuple
+from sparkstorm.verdicts import Failure
 
 __all__ = ["Anchors", "BasicCollector", "BoltCollector", "SpoutCollector"]
 
@@ -28,6 +29,11 @@ class SpoutCollector(Protocol):
 
     def report_error(self, error: BaseException | str) -> None:
         """Show an error to whoever watches the topology; nothing fails by it."""
+        ...
+
+
+    def give_up(self, msg_id: Hashable, failure: Failure) -> None:
+        """Say that a failed message will not be emitted again; it is counted and reported."""
         ...
 
 

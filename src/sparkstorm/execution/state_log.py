@@ -129,12 +129,13 @@ class StateImage:
     ``journal`` lists the keys put or deleted in this batch, with ``_olds`` beside it.
     """
 
-    __slots__ = ("_data", "_olds", "_previous", "_token", "_version", "journal")
+    __slots__ = ("_data", "_head", "_olds", "_previous", "_token", "_version", "journal")
 
     def __init__(self) -> None:
         self._data: dict[Any, Any] = {}
         self._version, self._token = -1, ""
         self._previous = (-1, "")
+        self._head = _Head()
         self.journal: list[Any] = []
         self._olds: list[Any] = []
 
@@ -195,11 +196,11 @@ class StateImage:
             chunks = [entry[0] for entry in head.log]
         for version in chunks:
             self._apply(_unpickle(store, f"log/{version}"))
-        self._version, self._token = head.version, head.token
+        self._version, self._token, self._head = head.version, head.token, head
 
     def write(self, store: ChunkStore, version: int, token: str) -> None:
         """Write the batch's changes under its version; called after a batch."""
-        head = _Head.load(store)
+        head = self._head
         self._previous = (head.version, head.token)
         self._version, self._token = version, token
         head.version, head.token = version, token

@@ -1,0 +1,409 @@
+"""The coordinator: plans batches, keeps the ledger, gives spouts their verdicts.
+
+The life of a batch, one method each, called by the runner in this order:
+
+1. ``next_batch(n)``  every batch before n is committed: verdicts go out; then n is planned and
+                      made durable
+2. ``loads(n)``       what each partition reads
+3. ``info(n)``        what its tasks need to know; again after ``leave_out`` if the job failed
+4. ``finish(n, …)``   the job is done: its outcome is made durable; Spark may commit
+
+It starts no threads and does no I/O but through the ``files`` it is given.
+"""
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from sparkstorm.acking.ids import U64, make_root, task_of
+from sparkstorm.acking.ledger import Ledger, Verdicts
+from sparkstorm.acking.tally import RootRange, TallyResult
+from sparkstorm.clock import Clock
+from sparkstorm.components.spout import PartitionedSpout, Split
+from sparkstorm.delivery.files import CheckpointFiles
+from sparkstorm.delivery.hosted import HostedTask
+from sparkstorm.delivery.partitioned import PartitionedTask
+from sparkstorm.delivery.planner import BatchPlanner
+from sparkstorm.delivery.plans import BatchPlan
+from sparkstorm.errors import AttributeStateError, BatchError, SparkstormError
+from sparkstorm.execution.acker import decode_result
+from sparkstorm.execution.batch import BatchInfo
+from sparkstorm.execution.packet import Kind, Packet
+from sparkstorm.execution.reading import Load
+from sparkstorm.execution.report import LogLine, Report
+from sparkstorm.metrics import Statistics, TaskMetrics, merge_task_metrics
+from sparkstorm.planning.plan import Plan, StreamKey
+from sparkstorm.verdicts import Failure, Reason
+
+__all__ = ["Coordinator", "Deliver", "Tap"]
+
+_logger = logging.getLogger(__name__)
+
+Deliver: TypeAlias = Callable[[HostedTask, U64, Sequence[tuple[int, Failure]]], None]
+"""How verdicts reach a hosted task: at once, or through its thread."""
+
+Tap: TypeAlias = Callable[[StreamKey, int, list[tuple[Any, ...]]], None]
+"""Called with a tapped stream, the emitting task and the tuples, once their batch is committed."""
+
+_FATAL: dict[str, type[SparkstormError]] = {"AttributeStateError": AttributeStateError}
+
+
+@dataclass(slots=True)
+class _Record:
+    """A batch between its plan and its commit."""
+
+    plan: BatchPlan
+    excluded: tuple[RootRange, ...] = ()
+    results: list[TallyResult] | None = None
+    tapped: list[Packet] = field(default_factory=list)
+    secs: float = 0.0
+    poisons: tuple[RootRange, ...] = ()
+    recovered: BatchPlan | None = None
+    """The whole plan of an earlier driver; ``plan`` is the part that can be run again."""
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What :class:`Statistics` counts."""
+
+    emitted: int = 0
+    acked: int = 0
+    failed: int = 0
+    failures: dict[str, int] = field(default_factory=dict)
+    batches: int = 0
+    batch_secs: float = 0.0
+    batch_messages: int = 0
+
+
+@final
+class Coordinator:
+    """The delivery of one running topology; thread-safe.
+
+    Args:
+        plan: the topology's plan.
+        files: where plans and outcomes are kept.
+        clock: where the time comes from.
+        run: a name for this driver's life.
+        deliver: how verdicts reach hosted tasks.
+        on_log: told of lines that components log.
+        on_tap: told of tapped tuples.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        files: CheckpointFiles,
+        clock: Clock,
+        *,
+        run: str = "",
+        deliver: Deliver | None = None,
+        on_log: Callable[[LogLine], None] | None = None,
+        on_tap: Tap | None = None,
+    ) -> None:
+        config = plan.config
+        self.arrived = threading.Event()
+        self._plan = plan
+        self._files = files
+        self._clock = clock
+        self._deliver = deliver or (lambda task, acked, failed: task.deliver(acked, failed))
+        self._on_log = on_log or _log
+        self._on_tap = on_tap
+        self._lock = threading.RLock()
+        self._ledger = Ledger(
+            config.message_timeout_secs if config.enable_message_timeouts else None,
+            clock.monotonic(),
+            on_progress=config.message_timeout_mode == "progress",
+        )
+        self._records: dict[int, _Record] = {}
+        self._counts = _Counts()
+        self._components: dict[str, dict[int, TaskMetrics]] = {}
+        self._intake_open = True
+        self.hosted: dict[int, HostedTask] = {}
+        self.partitioned: dict[int, PartitionedTask] = {}
+        for spec in plan.topology.spouts:
+            for task in plan.tasks[spec.id]:
+                if isinstance(spec.component, PartitionedSpout):
+                    self.partitioned[task] = PartitionedTask(plan, spec.id, task, self._spout_log)
+                else:
+                    self.hosted[task] = HostedTask(
+                        plan, spec.id, task, self._spout_log, self.arrived
+                    )
+        self._planner = BatchPlanner(plan, self.hosted, self.partitioned, run)
+
+    def open(self) -> None:
+        """Open the partitioned spouts, with the progress of an earlier driver if there is one.
+
+        Hosted spouts are opened by whoever runs their threads.
+        """
+        last = max((int(name) for name in self._files.names("plans")), default=None)
+        plan = BatchPlan(number=-1, run="")
+        if last is not None:
+            plan = BatchPlan.from_json(self._files.read(f"plans/{last}") or b"{}")
+            self._recover(plan)
+        now = self._clock.monotonic()
+        for number, task in self.partitioned.items():
+            owed = [item for item in plan.outstanding if item.task == number]
+            task.open(plan.cursors.get(str(number)), owed, now)
+
+    def close(self) -> None:
+        """Close the partitioned spouts."""
+        for task in self.partitioned.values():
+            task.spout.close()
+
+    def close_intake(self) -> None:
+        """Plan no new messages any more, only retries of what was given out."""
+        with self._lock:
+            self._intake_open = False
+
+    def next_batch(self, number: int) -> bool:
+        """Note that every batch before ``number`` is committed, and plan that one.
+
+        Returns whether there is such a batch; if not, ask again later (``arrived`` is set when a
+        hosted spout has emitted).
+        """
+        with self._lock:
+            for done in sorted(n for n in self._records if n < number):
+                self._commit(self._records.pop(done))
+            self._give_verdicts(self._ledger.expire(self._clock.monotonic()))
+            if number in self._records:
+                return True
+            self.arrived.clear()
+            now = self._clock.monotonic()
+            plan = self._planner.plan(number, fresh=self._intake_open, now=now)
+            if plan is None:
+                return False
+            self._files.write(f"plans/{number}", plan.to_json())
+            self._records[number] = _Record(plan)
+            self._ledger.begin(plan.ranges, self._clock.monotonic())
+            self._counts.emitted += plan.messages
+            self._purge(number)
+            return True
+
+    def loads(self, number: int) -> Mapping[int, list[Load]]:
+        """What each partition reads in a planned batch."""
+        with self._lock:
+            return self._records[number].plan.by_partition()
+
+    def info(self, number: int) -> BatchInfo:
+        """What the tasks of a planned batch need to know."""
+        with self._lock:
+            record = self._records[number]
+            return record.plan.info(record.excluded)
+
+    def leave_out(
+        self, number: int, excluded: Sequence[RootRange], poisons: Sequence[RootRange] = ()
+    ) -> None:
+        """Leave roots out of the next attempt at a batch whose job failed; they will be lost.
+
+        Of these, ``poisons`` are known to have failed the job on their own.
+        """
+        with self._lock:
+            record = self._records[number]
+            record.excluded, record.poisons = tuple(excluded), tuple(poisons)
+
+    def finish(self, number: int, rows: Sequence[bytes], secs: float) -> None:
+        """Take in what came out of a batch's job, before Spark commits it.
+
+        Raises:
+            SparkstormError: a fault of the user's that must stop the topology.
+            BatchError: the outcome is not whole.
+        """
+        packets = [Packet.decode(row) for row in rows]
+        for packet in packets:
+            if packet.head.kind is Kind.FATAL:
+                raise _fatal(packet.payload())
+        with self._lock:
+            record = self._records[number]
+            outcomes = [r for r, p in zip(rows, packets, strict=True) if p.head.kind is Kind.OUTCOME]
+            record.results = [decode_result(Packet.decode(row)) for row in outcomes]
+            if len(record.results) != len(self._plan.ackers):
+                raise BatchError(
+                    f"batch {number}: {len(record.results)} of {len(self._plan.ackers)} ackers "
+                    f"answered"
+                )
+            record.tapped = [p for p in packets if p.head.kind is Kind.DATA]
+            record.secs = secs
+            if self.partitioned and self._plan.tracked:
+                self._files.write(f"outcomes/{number}", _join(outcomes))
+
+    def note_reports(self, reports: Sequence[Report]) -> None:
+        """Take in what tasks reported: counts and lines."""
+        with self._lock:
+            news = [(r.component, r.task, r.metrics) for r in reports]
+            merge_task_metrics(self._components, news)
+        for report in reports:
+            for line in report.lines:
+                self._on_log(line)
+
+    @property
+    def drained(self) -> bool:
+        """Whether nothing is pending, and the spouts (if the intake is open) have nothing more."""
+        with self._lock:
+            if self._records or self._ledger.pending:
+                return False
+            tasks = [*self.hosted.values(), *self.partitioned.values()]
+            if not self._intake_open:
+                return not any(task.pending for task in tasks)
+            return all(task.drained for task in tasks)
+
+    def statistics(self) -> Statistics:
+        """How the topology stands now."""
+        with self._lock:
+            counts = self._counts
+            tasks = [*self.hosted.values(), *self.partitioned.values()]
+            return Statistics(
+                emitted=counts.emitted,
+                acked=counts.acked,
+                failed=counts.failed,
+                pending=sum(task.pending for task in tasks),
+                retried=sum(task.retried for task in self.partitioned.values()),
+                given_up=sum(task.given_up for task in tasks),
+                failures=dict(counts.failures),
+                batches=counts.batches,
+                batch_secs=counts.batch_secs,
+                batch_messages=counts.batch_messages,
+                components={name: dict(tasks) for name, tasks in self._components.items()},
+            )
+
+    def intake_limit(self, task: int) -> int:
+        """How many messages a hosted task may have pending and ready."""
+        return self._planner.intake_limit(task) if self._intake_open else 0
+
+    def __repr__(self) -> str:
+        return f"Coordinator({self._plan.name}: {self._ledger!r}, batches={self._counts.batches})"
+
+    def _commit(self, record: _Record) -> None:
+        plan, results = record.plan, record.results
+        if results is None and record.recovered is not None:
+            plan, results = self._outcome_of_earlier_driver(record.recovered)
+        if results is None:
+            self._give_verdicts(self._ledger.drop(plan.ranges, _NO_OUTCOME))
+            return
+        now = self._clock.monotonic()
+        verdicts = self._ledger.settle(plan.ranges, results, now)
+        self._give_verdicts(_with_poisons(verdicts, record.poisons))
+        if not self._plan.tracked:
+            self._ack_untracked(plan)
+        self._counts.batches += 1
+        self._counts.batch_secs = record.secs
+        self._counts.batch_messages = plan.messages
+        self._planner.observe(messages=plan.messages, secs=record.secs)
+        self._tell_taps(record.tapped)
+        self._files.delete(f"outcomes/{plan.number}")
+
+    def _outcome_of_earlier_driver(
+        self, plan: BatchPlan
+    ) -> tuple[BatchPlan, list[TallyResult] | None]:
+        """A batch that an earlier driver committed, but whose verdicts it did not give."""
+        data = self._files.read(f"outcomes/{plan.number}")
+        if data is None:
+            return plan.without_hosted(), None
+        hosted = [p.range for p in plan.loads if p.load.split is None and p.range is not None]
+        self._ledger.begin(hosted, self._clock.monotonic())
+        return plan, [decode_result(Packet.decode(row)) for row in _cut(data)]
+
+    def _recover(self, plan: BatchPlan) -> None:
+        self._planner.sequences.update(plan.sequences)
+        runnable = plan.without_hosted()
+        self._records[plan.number] = _Record(runnable, recovered=plan)
+        self._ledger.begin(runnable.ranges, self._clock.monotonic())
+        for planned in runnable.loads:
+            load = planned.load
+            if load.first is not None and load.split is not None:
+                self.partitioned[load.task].take_over(load.first, load.split, planned.attempt)
+
+    def _give_verdicts(self, verdicts: Verdicts) -> None:
+        failed: dict[int, list[tuple[int, Failure]]] = {}
+        for root, failure in sorted(verdicts.failed.items()):
+            failed.setdefault(task_of(root), []).append((root, failure))
+        now = self._clock.monotonic()
+        for number, task in self.hosted.items():
+            acked, mine = _of_task(verdicts.acked, number), failed.get(number, [])
+            if len(acked) or mine:
+                self._count(acked, mine)
+                self._deliver(task, acked, mine)
+        for number, partitioned in self.partitioned.items():
+            acked, mine = _of_task(verdicts.acked, number), failed.get(number, [])
+            if len(acked) or mine:
+                self._count(acked, mine)
+                partitioned.deliver(acked, mine, now)
+
+    def _count(self, acked: U64, failed: Sequence[tuple[int, Failure]]) -> None:
+        self._counts.acked += len(acked)
+        self._counts.failed += len(failed)
+        for _, failure in failed:
+            reason = failure.reason.value
+            self._counts.failures[reason] = self._counts.failures.get(reason, 0) + 1
+
+    def _ack_untracked(self, plan: BatchPlan) -> None:
+        for planned in plan.loads:
+            self._counts.acked += planned.load.count
+            split: Split | None = planned.load.split
+            if split is not None:
+                self.partitioned[planned.load.task].done_untracked(split)
+
+    def _tell_taps(self, packets: Sequence[Packet]) -> None:
+        if self._on_tap is None:
+            return
+        for packet in sorted(packets, key=lambda p: p.head.order):
+            columns = [column.to_list() for column in packet.columns()]
+            rows = list(zip(*columns, strict=True)) if columns else [()] * packet.head.count
+            self._on_tap(self._plan.stream_keys[packet.head.stream], packet.head.source, rows)
+
+    def _purge(self, number: int) -> None:
+        """Drop plans that no restart can need: Spark re-runs the last batch at most."""
+        self._files.delete(f"plans/{number - 2}")
+
+    def _spout_log(self, component: str, task: int, level: str, text: str) -> None:
+        self._on_log(LogLine(component, task, level, text))
+
+
+_NO_OUTCOME = Failure(
+    reason=Reason.LOST, message="the driver that ran its batch ended before giving the verdict"
+)
+
+_POISON = "it ends every process that works on it: the batch could only be completed without it"
+
+
+def _with_poisons(verdicts: Verdicts, poisons: Sequence[RootRange]) -> Verdicts:
+    failed = dict(verdicts.failed)
+    for span in poisons:
+        for root in range(span.first, span.first + span.count):
+            if root in failed:
+                failed[root] = replace(failed[root], message=_POISON)
+    return Verdicts(verdicts.acked, failed)
+
+
+def _of_task(roots: U64, task: int) -> U64:
+    bounds = np.array([make_root(task, 0), make_root(task + 1, 0)], np.uint64)
+    start, stop = np.searchsorted(roots, bounds)
+    return roots[start:stop]
+
+
+def _fatal(payload: bytes) -> SparkstormError:
+    data = json.loads(payload)
+    return _FATAL.get(data["kind"], BatchError)(data["message"])
+
+
+def _join(rows: Sequence[bytes]) -> bytes:
+    return b"".join(piece for row in rows for piece in (len(row).to_bytes(8, "little"), row))
+
+
+def _cut(data: bytes) -> list[bytes]:
+    rows, at = [], 0
+    while at < len(data):
+        length = int.from_bytes(data[at : at + 8], "little")
+        rows.append(data[at + 8 : at + 8 + length])
+        at += 8 + length
+    return rows
+
+
+def _log(line: LogLine) -> None:
+    level = {"print": logging.INFO}.get(line.level, logging.getLevelName(line.level.upper()))
+    number = level if isinstance(level, int) else logging.INFO
+    logging.getLogger(f"sparkstorm.{line.component}").log(number, "%s", line.text)

@@ -1,0 +1,393 @@
+"""Tasks of hosted spouts: they live in the driver, each with a thread of its own."""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, final
+
+import cloudpickle
+import numpy as np
+
+from sparkstorm.acking.ids import U64, make_root
+from sparkstorm.components.context import TaskContext
+from sparkstorm.components.spout import Spout
+from sparkstorm.errors import EmitError
+from sparkstorm.execution.columns import CoderError, make_column
+from sparkstorm.execution.packet import Body, PacketWriter
+from sparkstorm.execution.reading import Load
+from sparkstorm.acking.lineage import Lineage
+from sparkstorm.planning.plan import Plan, StreamKey
+from sparkstorm.streams import DEFAULT_STREAM, Stream
+from sparkstorm.verdicts import Failure, Reason
+
+__all__ = ["HostedTask", "HostedThread", "SpoutLog"]
+
+SpoutLog = Callable[[str, int, str, str], None]
+"""Called with component, task, level and text, for what a spout reports."""
+
+_MAX_LOAD_BYTES = 16 * 1024 * 1024
+"""A load travels inside a Spark task, which may not exceed 128 MB (spark.rpc.message.maxSize)."""
+
+_logger = logging.getLogger(__name__)
+
+
+class _Lot(NamedTuple):
+    """What messages must have in common to travel in one load."""
+
+    stream: str
+    tracked: bool
+    attempt: int
+
+
+@dataclass(slots=True)
+class _Intake:
+    """Messages emitted to one stream and not yet planned; tracked and untracked ones apart."""
+
+    rows: list[Sequence[Any]] = field(default_factory=list)
+    msg_ids: list[Hashable] = field(default_factory=list)
+    direct: list[int] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, limit: int) -> "_Intake":
+        """Split off the first messages."""
+        taken = _Intake(self.rows[:limit], self.msg_ids[:limit], self.direct[:limit])
+        del self.rows[:limit], self.msg_ids[:limit], self.direct[:limit]
+        return taken
+
+
+@final
+class _Collector:
+    """What a hosted spout emits into; used on the spout's thread only."""
+
+    def __init__(self, task: "HostedTask") -> None:
+        self._task = task
+
+    def emit(
+        self,
+        values: Sequence[Any],
+        *,
+        msg_id: Hashable = None,
+        stream: str = DEFAULT_STREAM,
+    ) -> None:
+        """Emit a message."""
+        self._task.take_in(values, msg_id, stream, None)
+
+    def emit_direct(
+        self,
+        task: int,
+        values: Sequence[Any],
+        *,
+        msg_id: Hashable = None,
+        stream: str = DEFAULT_STREAM,
+    ) -> None:
+        """Emit to one task, on a stream declared direct."""
+        self._task.take_in(values, msg_id, stream, task)
+
+    def give_up(self, msg_id: Hashable, failure: Failure) -> None:
+        """Say that a message will not be tried again."""
+        self._task.give_up(msg_id, failure)
+
+    def report_error(self, error: BaseException | str) -> None:
+        """Show an error to whoever watches the topology."""
+        self._task.log("error", str(error) or type(error).__name__)
+
+
+@final
+class HostedTask:
+    """One task of a hosted spout: its instance, what it emitted, what is pending.
+
+    ``step`` and ``deliver`` run on the task's own thread (or on the one thread of the in-process
+    runner); ``plan`` may run on another. Between them stands the lock of the intake.
+    """
+
+    def __init__(
+        self, plan: Plan, component: str, task: int, log: SpoutLog, arrived: threading.Event
+    ) -> None:
+        spec = plan.spec(component)
+        self.component = component
+        self.task = task
+        self.given_up = 0
+        self._plan = plan
+        self._log = log
+        self._arrived = arrived
+        self._spout: Spout = cloudpickle.loads(cloudpickle.dumps(spec.component))  # noqa: S301
+        self._lock = threading.Lock()
+        self._attempts: dict[Hashable, int] = {}
+        self._intake: dict[_Lot, _Intake] = {}
+        self._pending: dict[int, _Pending] = {}
+        self._in_flight = 0
+        self._config = plan.config.override(dict(spec.settings))
+
+    @property
+    def spout(self) -> Spout:
+        """The user's spout."""
+        return self._spout
+
+    @property
+    def pending(self) -> int:
+        """Messages emitted with an id and not yet acked or failed."""
+        with self._lock:
+            waiting = sum(len(box) for lot, box in self._intake.items() if lot.tracked)
+            return waiting + self._in_flight
+
+    @property
+    def waiting(self) -> int:
+        """Messages emitted and not yet in a batch."""
+        with self._lock:
+            return sum(len(box) for box in self._intake.values())
+
+    @property
+    def drained(self) -> bool:
+        """Whether nothing is pending and the spout will emit nothing more."""
+        return not self.pending and not self.waiting and self._spout.exhausted()
+
+    def open(self) -> None:
+        """Open the spout."""
+        context = TaskContext(
+            topology=self._plan.name,
+            component=self.component,
+            task=self.task,
+            tasks=self._plan.tasks,
+            config=self._config,
+        )
+        self._spout.open(self._config, context, _Collector(self))
+
+    def step(self, limit: int) -> bool:
+        """Ask for messages once, if fewer than ``limit`` are pending; returns whether any came."""
+        if self.pending >= limit or self.waiting >= limit:
+            return False
+        before = self.waiting
+        self._spout.next_tuple()
+        return self.waiting > before
+
+    def take_in(
+        self, values: Sequence[Any], msg_id: Hashable, stream: str, direct: int | None
+    ) -> None:
+        """Take in one emitted message."""
+        declared = self._plan.spec(self.component).streams.get(stream)
+        if declared is None:
+            raise EmitError(f"spout {self.component!r} declares no stream {stream!r}")
+        if len(values) != len(declared.fields) or (direct is None) == declared.direct:
+            raise EmitError(
+                f"spout {self.component!r} emitted {list(values)!r} to stream {stream!r}, which has "
+                f"the fields {', '.join(declared.names)}"
+                f"{' and is direct' if declared.direct else ''}"
+            )
+        tracked = msg_id is not None and self._plan.tracked
+        with self._lock:
+            lot = _Lot(stream, tracked, self._attempts.get(msg_id, 1) if tracked else 1)
+            box = self._intake.setdefault(lot, _Intake())
+            box.rows.append(tuple(values))
+            box.msg_ids.append(msg_id)
+            if direct is not None:
+                box.direct.append(direct)
+        self._arrived.set()
+        if msg_id is not None and not tracked:
+            self._spout.ack(msg_id)
+
+    def plan(self, limit: int, sequence: int, lane: int) -> list[tuple[Load, int]]:
+        """Put up to ``limit`` messages into (load, attempt), numbered from ``sequence``."""
+        loads: list[tuple[Load, int]] = []
+        for lot in list(self._intake):
+            with self._lock:
+                taken = self._intake[lot].take(limit)
+                if not len(self._intake[lot]):
+                    del self._intake[lot]
+            if len(taken):
+                load = self._load(lot, taken, sequence, lane + len(loads))
+                if load is not None:
+                    limit -= load.count
+                    sequence += load.count if load.first is not None else 0
+                    loads.append((load, lot.attempt))
+        return loads
+
+    def deliver(self, acked: U64, failed: Sequence[tuple[int, Failure]]) -> None:
+        """Call the spout's ack and fail; roots that are not pending here are passed over."""
+        for first, ids in list(self._pending.items()):
+            start, stop = np.searchsorted(acked, np.array([first, first + len(ids)], np.uint64))
+            for root in acked[start:stop].tolist():
+                msg_id = self._forget(ids, root - first)
+                self._attempts.pop(msg_id, None)
+                if msg_id is not _GONE:
+                    self._spout.ack(msg_id)
+            for root, failure in failed:
+                if first <= root < first + len(ids):
+                    msg_id = self._forget(ids, root - first)
+                    if msg_id is not _GONE:
+                        self._fail(msg_id, failure)
+            if not ids.left:
+                del self._pending[first]
+
+    def give_up(self, msg_id: Hashable, failure: Failure) -> None:
+        """Note that a message will not be tried again."""
+        self._attempts.pop(msg_id, None)
+        self.given_up += 1
+        self.log("error", f"message {msg_id!r} was given up: {failure}")
+
+    def log(self, level: str, text: str) -> None:
+        """Report something to whoever watches."""
+        self._log(self.component, self.task, level, text)
+
+    def _fail(self, msg_id: Hashable, failure: Failure) -> None:
+        attempt = self._attempts.get(msg_id, 1)
+        failure = replace(failure, attempt=attempt)
+        if type(self._spout).fail is Spout.fail:
+            self.give_up(msg_id, failure)
+            return
+        self._attempts[msg_id] = attempt + 1
+        self._spout.fail(msg_id, failure)
+
+    def _load(
+        self, lot: _Lot, taken: _Intake, sequence: int, lane: int
+    ) -> Load | None:
+        stream = self._plan.stream(StreamKey(self.component, lot.stream))
+        body = self._encode(stream, taken)
+        while body is not None and body.nbytes > _MAX_LOAD_BYTES and len(taken) > 1:
+            self._put_back(lot, taken, len(taken) // 2)
+            body = self._encode(stream, taken)
+        if body is None:
+            return None
+        first = make_root(self.task, sequence) if lot.tracked else None
+        if first is not None:
+            self._pending[first] = _Pending(taken.msg_ids)
+            self._in_flight += body.count
+        return Load(
+            component=self.component,
+            task=self.task,
+            stream=lot.stream,
+            lane=lane,
+            count=body.count,
+            first=first,
+            packet=PacketWriter(self.task).data(
+                stream=0, target=0, body=body, lineage=Lineage.untracked(body.count)
+            ),
+            direct=np.array(taken.direct, np.int32).tobytes() if stream.direct else None,
+        )
+
+    def _put_back(self, lot: _Lot, taken: _Intake, keep: int) -> None:
+        """Leave all but the first messages to a later load: they are too large together."""
+        with self._lock:
+            box = self._intake.setdefault(lot, _Intake())
+            for mine, theirs in (
+                (taken.rows, box.rows),
+                (taken.msg_ids, box.msg_ids),
+                (taken.direct, box.direct),
+            ):
+                theirs[:0] = mine[keep:]  # type: ignore[index]
+                del mine[keep:]  # type: ignore[arg-type]
+
+    def _encode(self, stream: Stream, taken: _Intake) -> Body | None:
+        """Encode the messages; those that do not fit the declared fields fail and are left out."""
+        while taken.rows:
+            try:
+                columns = [
+                    make_column(field, [row[index] for row in taken.rows])
+                    for index, field in enumerate(stream.fields)
+                ]
+                return Body.encode(columns, len(taken))
+            except CoderError as error:
+                self._refuse(taken, error)
+        return None
+
+    def _refuse(self, taken: _Intake, error: CoderError) -> None:
+        failure = Failure(
+            reason=Reason.ERROR, component=self.component, task=self.task, message=str(error)
+        )
+        bad = set(error.rows)
+        for row in error.rows:
+            if taken.msg_ids[row] is not None:
+                self.give_up(taken.msg_ids[row], failure)
+            else:
+                self.log("error", f"an untracked message was dropped: {error}")
+        for values in (taken.rows, taken.msg_ids, taken.direct):
+            values[:] = [value for row, value in enumerate(values) if row not in bad]  # type: ignore[index]
+
+    def _forget(self, ids: "_Pending", index: int) -> Hashable:
+        msg_id, ids[index] = ids[index], _GONE
+        if msg_id is not _GONE:
+            ids.left -= 1
+            self._in_flight -= 1
+        return msg_id
+
+
+_GONE: Hashable = object()
+
+
+class _Pending(list[Hashable]):
+    """The message ids of consecutive roots; ``left`` of them have not ended."""
+
+    def __init__(self, ids: Sequence[Hashable]) -> None:
+        super().__init__(ids)
+        self.left = len(ids)
+
+
+@final
+class HostedThread(threading.Thread):
+    """Runs a hosted task: verdicts first, then new messages, then a short rest."""
+
+    def __init__(self, task: HostedTask, limit: Callable[[], int], broken: Callable[[BaseException], None]):
+        super().__init__(name=f"sparkstorm-{task.component}-{task.task}", daemon=True)
+        self._task = task
+        self._limit = limit
+        self._broken = broken
+        self._verdicts: deque[tuple[U64, Sequence[tuple[int, Failure]]]] = deque()
+        self._wake = threading.Event()
+        self._active = True
+        self._stopping = False
+
+    def post(self, acked: U64, failed: Sequence[tuple[int, Failure]]) -> None:
+        """Hand over verdicts; they are delivered on the spout's thread."""
+        self._verdicts.append((acked, failed))
+        self._wake.set()
+
+    @property
+    def idle(self) -> bool:
+        """Whether all verdicts were delivered."""
+        return not self._verdicts
+
+    def set_active(self, active: bool) -> None:
+        """Let the spout emit, or not; verdicts are delivered all the same."""
+        self._active = active
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Deliver what is left, close the spout and end the thread."""
+        self._stopping = True
+        self._wake.set()
+
+    def run(self) -> None:
+        """The thread's loop."""
+        try:
+            self._loop()
+        except BaseException as error:  # noqa: BLE001 - the loop's outer edge: stop loudly
+            self._broken(error)
+
+    def _loop(self) -> None:
+        task, was_active = self._task, True
+        rest = _SHORTEST_REST
+        while not (self._stopping and self.idle):
+            self._deliver_all()
+            if self._active != was_active:
+                was_active = self._active
+                (task.spout.activate if was_active else task.spout.deactivate)()
+            if self._active and not self._stopping and task.step(self._limit()):
+                rest = _SHORTEST_REST
+                continue
+            self._wake.wait(rest)
+            self._wake.clear()
+            rest = min(rest * 2, _LONGEST_REST)
+        task.spout.close()
+
+    def _deliver_all(self) -> None:
+        while self._verdicts:
+            acked, failed = self._verdicts[0]
+            self._task.deliver(acked, failed)
+            self._verdicts.popleft()
+
+
+_SHORTEST_REST = 0.001
+_LONGEST_REST = 0.05

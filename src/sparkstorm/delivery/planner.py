@@ -1,0 +1,137 @@
+"""What the next batch holds: shares for each spout task, spread over the partitions."""
+
+from collections.abc import Mapping
+from typing import final
+
+from sparkstorm.acking.ids import sequence_of
+from sparkstorm.config import Config
+from sparkstorm.delivery.hosted import HostedTask
+from sparkstorm.delivery.partitioned import PartitionedTask
+from sparkstorm.delivery.plans import BatchPlan, Outstanding, PlannedLoad
+from sparkstorm.delivery.sizing import BatchSizer
+from sparkstorm.execution.reading import Load
+from sparkstorm.planning.plan import Plan
+
+__all__ = ["BatchPlanner"]
+
+_SPREAD_FROM = 64
+"""Hosted messages are spread over the partitions if each gets at least this many."""
+
+_FIRST_GUESS_BYTES = 100.0
+
+
+@final
+class BatchPlanner:
+    """Plans batches from what the spout tasks have, within the limits of pending messages.
+
+    ``sequences`` holds, for each spout task, the number that its next message gets; a number is
+    never given twice, over restarts too, since each plan carries them on.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        hosted: Mapping[int, HostedTask],
+        partitioned: Mapping[int, PartitionedTask],
+        run: str,
+    ) -> None:
+        config = plan.config
+        self.sequences: dict[int, int] = {}
+        self._plan = plan
+        self._hosted = hosted
+        self._partitioned = partitioned
+        self._run = run
+        self._sizer = BatchSizer(config.batch_target_secs, config.batch_max_messages)
+        self._message_bytes = _FIRST_GUESS_BYTES
+        self._configs: dict[int, Config] = {
+            task: config.override(dict(spec.settings))
+            for spec in plan.topology.spouts
+            for task in plan.tasks[spec.id]
+        }
+
+    def plan(self, number: int, *, fresh: bool, now: float) -> BatchPlan | None:
+        """Plan a batch, or return None if there is nothing to do.
+
+        Args:
+            number: the batch's number.
+            fresh: whether partitioned spouts are asked for new messages, not only for retries.
+            now: the time.
+        """
+        share = -(-self._sizer.limit // (len(self._hosted) + len(self._partitioned)))
+        loads: list[PlannedLoad] = []
+        for hosted in self._hosted.values():
+            loads += self._plan_hosted(number, hosted, share)
+        for partitioned in self._partitioned.values():
+            loads += self._plan_partitioned(number, partitioned, share, fresh=fresh, now=now)
+        if not loads:
+            return None
+        firsts = {p.load.first for p in loads if p.load.first is not None}
+        outstanding: list[Outstanding] = []
+        for partitioned in self._partitioned.values():
+            outstanding += partitioned.outstanding(firsts)
+        return BatchPlan(
+            number=number,
+            run=self._run,
+            loads=tuple(loads),
+            sequences=dict(self.sequences),
+            cursors={str(n): task.spout.snapshot() for n, task in self._partitioned.items()},
+            outstanding=tuple(outstanding),
+        )
+
+    def observe(self, *, messages: int, secs: float) -> None:
+        """Learn from how long a batch took."""
+        self._sizer.observe(messages=messages, secs=secs)
+
+    def pending_limit(self, task: int) -> int:
+        """How many messages a spout task may have pending."""
+        config = self._configs[task]
+        if config.max_spout_pending is not None:
+            return config.max_spout_pending
+        spouts = len(self._hosted) + len(self._partitioned)
+        return max(1, int(config.max_pending_bytes / self._message_bytes / spouts))
+
+    def intake_limit(self, task: int) -> int:
+        """How many messages a hosted task should hold ready: two batches, within its limit."""
+        return min(self.pending_limit(task), 2 * self._sizer.limit)
+
+    def _plan_hosted(self, number: int, task: HostedTask, share: int) -> list[PlannedLoad]:
+        partitions = self._plan.partitions
+        wanted = min(share, task.waiting)
+        pieces = partitions if wanted >= _SPREAD_FROM * partitions else 1
+        planned: list[PlannedLoad] = []
+        for piece in range(pieces):
+            partition = (number + task.task + piece) % partitions
+            made = task.plan(-(-wanted // pieces), self._next(task.task), len(planned))
+            for load, attempt in made:
+                planned.append(PlannedLoad(load=load, partition=partition, attempt=attempt))
+                self._advance(load)
+                self._learn_size(len(load.packet or b"") / load.count)
+        return planned
+
+    def _plan_partitioned(
+        self, number: int, task: PartitionedTask, share: int, *, fresh: bool, now: float
+    ) -> list[PlannedLoad]:
+        partitions = self._plan.partitions
+        room = max(0, self.pending_limit(task.task) - task.pending)
+        weights = [0] * partitions
+        planned = []
+        splits = task.plan(min(share, room), partitions, fresh=fresh, now=now)
+        for lane, (split, attempt) in enumerate(splits):
+            lightest = min(range(partitions), key=lambda p: (weights[p], (p - number) % partitions))
+            weights[lightest] += split.count
+            load = task.load(split, attempt, self._next(task.task), lane)
+            planned.append(PlannedLoad(load=load, partition=lightest, attempt=attempt))
+            self._advance(load)
+            if split.size:
+                self._learn_size(split.size / split.count)
+        return planned
+
+    def _next(self, task: int) -> int:
+        return self.sequences.get(task, 0)
+
+    def _advance(self, load: Load) -> None:
+        if load.first is not None:
+            self.sequences[load.task] = sequence_of(load.first) + load.count
+
+    def _learn_size(self, message_bytes: float) -> None:
+        self._message_bytes += 0.2 * (max(message_bytes, 1.0) - self._message_bytes)

@@ -1,0 +1,164 @@
+"""What a batch holds: its loads by partition, durable before Spark hears its number."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, final
+
+from sparkstorm.acking.tally import RootRange
+from sparkstorm.components.spout import Split
+from sparkstorm.execution.batch import BatchInfo, Retried
+from sparkstorm.execution.reading import Load
+
+__all__ = ["BatchPlan", "Outstanding", "PlannedLoad"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLoad:
+    """A load, where it is read, and which try of its messages it is."""
+
+    load: Load
+    partition: int
+    attempt: int = 1
+
+    @property
+    def range(self) -> RootRange | None:
+        """The roots that it starts; None if it is untracked."""
+        return None if self.load.first is None else RootRange(self.load.first, self.load.count)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outstanding:
+    """A split of a partitioned spout that is neither acked nor in a running batch."""
+
+    task: int
+    split: Split
+    attempt: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPlan:
+    """One batch.
+
+    Attributes:
+        number: the batch's number; that of Spark, too.
+        run: names the driver's life that planned it.
+        loads: what it reads.
+        sequences: for each spout task, the number that its next message gets.
+        cursors: for each partitioned spout, how far it has planned (its ``snapshot``).
+        outstanding: splits given out earlier and still owed, but for those in this batch.
+    """
+
+    number: int
+    run: str
+    loads: tuple[PlannedLoad, ...] = ()
+    sequences: Mapping[int, int] = field(default_factory=dict)
+    cursors: Mapping[str, Any] = field(default_factory=dict)
+    outstanding: tuple[Outstanding, ...] = ()
+
+    @property
+    def messages(self) -> int:
+        """How many messages it holds, untracked ones included."""
+        return sum(planned.load.count for planned in self.loads)
+
+    @property
+    def ranges(self) -> tuple[RootRange, ...]:
+        """The roots that begin in it, ascending."""
+        return tuple(sorted(p.range for p in self.loads if p.range is not None))
+
+    def info(self, excluded: Sequence[RootRange] = ()) -> BatchInfo:
+        """What its tasks need to know."""
+        retried = [
+            Retried(p.load.first, p.load.count, p.attempt)
+            for p in self.loads
+            if p.attempt > 1 and p.load.first is not None
+        ]
+        return BatchInfo(
+            number=self.number,
+            run=self.run,
+            ranges=self.ranges,
+            retried=tuple(sorted(retried, key=lambda r: r.first)),
+            excluded=tuple(excluded),
+        )
+
+    def by_partition(self) -> dict[int, list[Load]]:
+        """The loads of each partition that has any."""
+        found: dict[int, list[Load]] = {}
+        for planned in self.loads:
+            found.setdefault(planned.partition, []).append(planned.load)
+        return found
+
+    def without_hosted(self) -> "BatchPlan":
+        """The plan as a later driver can run it: hosted messages come again from their source."""
+        return replace(self, loads=tuple(p for p in self.loads if p.load.split is not None))
+
+    def to_json(self) -> bytes:
+        """Return it as bytes for :meth:`from_json`; hosted messages' values are not kept."""
+        data = {
+            "number": self.number,
+            "run": self.run,
+            "loads": [_load_to_json(planned) for planned in self.loads],
+            "sequences": {str(task): n for task, n in self.sequences.items()},
+            "cursors": dict(self.cursors),
+            "outstanding": [
+                {"task": o.task, "split": _split_to_json(o.split), "attempt": o.attempt}
+                for o in self.outstanding
+            ],
+        }
+        return json.dumps(data).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> "BatchPlan":
+        """Build it from :meth:`to_json`'s bytes."""
+        values = json.loads(data)
+        return cls(
+            number=values["number"],
+            run=values["run"],
+            loads=tuple(_load_from_json(item) for item in values["loads"]),
+            sequences={int(task): n for task, n in values["sequences"].items()},
+            cursors=values["cursors"],
+            outstanding=tuple(
+                Outstanding(
+                    task=o["task"], split=_split_from_json(o["split"]), attempt=o["attempt"]
+                )
+                for o in values["outstanding"]
+            ),
+        )
+
+
+def _load_to_json(planned: PlannedLoad) -> dict[str, Any]:
+    load = planned.load
+    return {
+        "component": load.component,
+        "task": load.task,
+        "stream": load.stream,
+        "lane": load.lane,
+        "count": load.count,
+        "first": load.first,
+        "split": None if load.split is None else _split_to_json(load.split),
+        "partition": planned.partition,
+        "attempt": planned.attempt,
+    }
+
+
+def _load_from_json(data: dict[str, Any]) -> PlannedLoad:
+    partition, attempt, split = data.pop("partition"), data.pop("attempt"), data.pop("split")
+    load = Load(split=None if split is None else _split_from_json(split), **data)
+    return PlannedLoad(load=load, partition=partition, attempt=attempt)
+
+
+def _split_to_json(split: Split) -> dict[str, Any]:
+    return {"count": split.count, "data": split.data, "size": split.size, "only": split.only}
+
+
+def _split_from_json(data: dict[str, Any]) -> Split:
+    only = data["only"]
+    return Split(
+        count=data["count"],
+        data=data["data"],
+        size=data["size"],
+        only=None if only is None else tuple(only),
+    )

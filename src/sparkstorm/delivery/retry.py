@@ -1,0 +1,50 @@
+"""The retry policy: when a failed message is tried again, and when it is given up."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from sparkstorm.acking.ids import mix64
+from sparkstorm.config import Config
+
+__all__ = ["RetryPolicy"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """Exponential backoff with jitter, a cap and a limit; a pure function of its arguments.
+
+    >>> policy = RetryPolicy(first_secs=1.0, max_secs=60.0, max_retries=3)
+    >>> policy.delay(attempt=1, key=7) is not None, policy.delay(attempt=4, key=7)
+    (True, None)
+    """
+
+    first_secs: float
+    max_secs: float
+    max_retries: int | None
+
+    @classmethod
+    def of(cls, config: Config) -> "RetryPolicy":
+        """Return the policy that a configuration asks for."""
+        return cls(
+            first_secs=config.retry_backoff_secs,
+            max_secs=config.retry_backoff_max_secs,
+            max_retries=config.max_retries,
+        )
+
+    def delay(self, *, attempt: int, key: int) -> float | None:
+        """Seconds to wait after the failure of this attempt (from 1), or None to give up.
+
+        Args:
+            attempt: the attempt that failed.
+            key: any number; messages that failed together spread by it over the last quarter of
+                the wait.
+        """
+        if self.max_retries is not None and attempt > self.max_retries:
+            return None
+        doublings = min(attempt - 1, 62)
+        wait = min(self.first_secs * 2.0**doublings, self.max_secs)
+        scattered = mix64(np.array([key & (1 << 64) - 1], np.uint64) + np.uint64(attempt))[0]
+        return wait * (1.0 - 0.25 * float(scattered) / 2.0**64)

@@ -1,0 +1,48 @@
+"""How many messages the next batch should hold, so that it takes about the wanted time."""
+
+from typing import final
+
+__all__ = ["BatchSizer"]
+
+_FIRST = 1_000
+_GROWTH = 4.0
+_SMOOTHING = 0.5
+_FIXED_SHARE = 0.2
+"""A batch much faster than this share of the target says nothing of the rate: grow."""
+
+
+@final
+class BatchSizer:
+    """Adapts the batch size to a target time; pure but for the rate that it remembers.
+
+    >>> sizer = BatchSizer(target_secs=1.0)
+    >>> sizer.limit
+    1000
+    >>> sizer.observe(messages=1000, secs=0.1)
+    >>> sizer.limit
+    4000
+    """
+
+    def __init__(self, target_secs: float, maximum: int | None = None) -> None:
+        self._target = target_secs
+        self._maximum = maximum
+        self._size = float(_FIRST)
+
+    @property
+    def limit(self) -> int:
+        """How many messages the next batch may hold."""
+        size = max(1, int(self._size))
+        return size if self._maximum is None else min(size, self._maximum)
+
+    def observe(self, *, messages: int, secs: float) -> None:
+        """Learn from a batch; one that was not full cannot shrink the size much."""
+        if not messages or secs <= 0:
+            return
+        wanted = messages * self._target / secs
+        if messages < self.limit // 2 and wanted < self._size:
+            return
+        bounded = min(wanted, self._size * _GROWTH)
+        if secs < _FIXED_SHARE * self._target:
+            bounded = self._size * _GROWTH if messages >= self.limit // 2 else self._size
+        smooth = _SMOOTHING if bounded < self._size * 2 else 0.0
+        self._size = max(1.0, smooth * self._size + (1 - smooth) * bounded)

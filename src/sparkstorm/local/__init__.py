@@ -1,0 +1,1 @@
+"""Running a topology in this process, without Spark."""

@@ -1,0 +1,6 @@
+"""The Spark shell: the only package that imports PySpark.
+
+The folders say where code runs: ``driver`` in the driver's own Python, ``reader`` in the process
+that Spark starts on the driver's host to plan the source, ``worker`` in the executors' Python.
+They meet in :mod:`link` (messages between driver and reader) and :mod:`rows` (what moves).
+"""

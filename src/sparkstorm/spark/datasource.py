@@ -1,0 +1,30 @@
+"""The Python data source of a topology: what it is made of stands in ``reader``."""
+
+from typing import final
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from sparkstorm.spark.link import LinkClient
+from sparkstorm.spark.reader.offsets import PlanReader
+from sparkstorm.spark.rows import LOADS_DDL
+
+__all__ = ["SparkstormSource"]
+
+
+@final
+class SparkstormSource(DataSource):
+    """Gives Spark the batches that the coordinator plans; options: ``path`` and ``token``."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "sparkstorm"
+
+    def schema(self) -> str:
+        """One row per partition that has something to read."""
+        return LOADS_DDL
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Return the reader; Spark calls it in a process of its own."""
+        return PlanReader(LinkClient(self.options["link"], self.options["token"]))

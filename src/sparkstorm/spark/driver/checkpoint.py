@@ -1,0 +1,109 @@
+"""The checkpoint folder: Spark's part, our files beside it, and the lock."""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, final
+
+from pyspark.sql import SparkSession
+
+from sparkstorm.delivery.files import CheckpointFiles
+from sparkstorm.errors import CheckpointError
+
+__all__ = ["HadoopFiles", "LocalFiles", "open_files"]
+
+
+def open_files(location: str, session: SparkSession) -> CheckpointFiles:
+    """Return the place for our files in a checkpoint, local or on any of Hadoop's file systems."""
+    if "://" in location and not location.startswith("file:"):
+        return HadoopFiles(session, f"{location.rstrip('/')}/sparkstorm")
+    path = location.removeprefix("file://").removeprefix("file:")
+    return LocalFiles(Path(path) / "sparkstorm")
+
+
+@final
+class LocalFiles:
+    """Files in a local folder; written aside and renamed, so that none is ever half there."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CheckpointError(
+                f"cannot make the checkpoint folder {folder}: {error.strerror}. Give a folder "
+                f"that this user may write to"
+            ) from error
+
+    def read(self, name: str) -> bytes | None:
+        """Return a file's content, or None if there is none."""
+        try:
+            return (self._folder / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file atomically."""
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=".")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(aside).replace(path)
+
+    def delete(self, name: str) -> None:
+        """Delete a file if it is there."""
+        (self._folder / name).unlink(missing_ok=True)
+
+    def names(self, folder: str) -> list[str]:
+        """The names of the files in a folder, sorted."""
+        path = self._folder / folder
+        return sorted(p.name for p in path.iterdir() if p.name[0] != ".") if path.is_dir() else []
+
+
+@final
+class HadoopFiles:
+    """Files on any file system that Hadoop knows (HDFS, S3, …), through the driver's JVM."""
+
+    def __init__(self, session: SparkSession, folder: str) -> None:
+        self._jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - there is no public way
+        conf: Any = session.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined]  # noqa: SLF001
+        self._folder = folder
+        self._fs: Any = self._path("").getFileSystem(conf)
+
+    def read(self, name: str) -> bytes | None:
+        """Return a file's content, or None if there is none."""
+        path = self._path(name)
+        if not self._fs.exists(path):
+            return None
+        stream = self._fs.open(path)
+        try:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file aside and rename it into place."""
+        aside = self._path(f"{name}.new")
+        stream = self._fs.create(aside, True)
+        try:
+            stream.write(bytearray(data))
+        finally:
+            stream.close()
+        self.delete(name)
+        self._fs.rename(aside, self._path(name))
+
+    def delete(self, name: str) -> None:
+        """Delete a file if it is there."""
+        self._fs.delete(self._path(name), False)
+
+    def names(self, folder: str) -> list[str]:
+        """The names of the files in a folder, sorted."""
+        path = self._path(folder)
+        if not self._fs.exists(path):
+            return []
+        found = [status.getPath().getName() for status in self._fs.listStatus(path)]
+        return sorted(name for name in found if not name.endswith(".new"))
+
+    def _path(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self._folder}/{name}" if name else self._folder)

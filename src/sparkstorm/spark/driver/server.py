@@ -1,0 +1,50 @@
+"""Answers the reader process: what Spark asks of a source, put to the coordinator."""
+
+import pickle
+import time
+from typing import Any, final
+
+from sparkstorm.delivery.coordinator import Coordinator
+from sparkstorm.errors import InternalError
+from sparkstorm.spark.link import Answer
+
+__all__ = ["PlanServer"]
+
+_LONG_POLL_SECS = 1.0
+_LOOK_AGAIN_SECS = 0.05
+
+
+@final
+class PlanServer:
+    """The questions of :mod:`link`, answered."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
+        self.stopping = False
+
+    def handle(self, question: dict[str, Any]) -> Answer:
+        """Answer one question."""
+        match question["ask"]:
+            case "latest":
+                return {"end": self._latest(question["start"])}, ()
+            case "partitions":
+                return self._partitions(question["start"])
+            case other:
+                raise InternalError(f"the reader asked {other!r}")
+
+    def _latest(self, start: int) -> int:
+        """Wait up to a second for a batch; idle, Spark would otherwise ask a hundred times."""
+        deadline = time.monotonic() + _LONG_POLL_SECS
+        while not self.stopping:
+            if self._coordinator.next_batch(start):
+                return start + 1
+            left = deadline - time.monotonic()
+            if left <= 0:
+                break
+            self._coordinator.arrived.wait(min(left, _LOOK_AGAIN_SECS))
+        return start
+
+    def _partitions(self, number: int) -> Answer:
+        loads = sorted(self._coordinator.loads(number).items())
+        parts = [pickle.dumps(mine, pickle.HIGHEST_PROTOCOL) for _, mine in loads]
+        return {"partitions": [partition for partition, _ in loads]}, parts

@@ -1,0 +1,151 @@
+"""The Spark session: make one, or check one that is given. Each setting says why it matters."""
+
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from sparkstorm.errors import ConfigError, EnvironmentFault
+
+__all__ = ["CORE_SETTINGS", "SQL_SETTINGS", "make_session", "query_session"]
+
+CORE_SETTINGS: dict[str, tuple[str, str]] = {
+    "spark.python.unix.domain.socket.enabled": (
+        "true",
+        "each Python step otherwise waits about 40 ms for TCP's delayed acks",
+    ),
+    "spark.python.worker.reuse": (
+        "true",
+        "bolts and state images live in the workers between batches",
+    ),
+}
+"""Settings of the Spark context, with the reason: fixed when it starts."""
+
+SQL_SETTINGS: dict[str, str] = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    "spark.sql.streaming.metricsEnabled": "false",
+}
+"""Settings of the query's own session."""
+
+_MIN_JAVA = 17
+_LOCAL_FILE_MANAGER = (
+    "org.apache.spark.sql.execution.streaming.checkpointing."
+    "FileSystemBasedCheckpointFileManager"
+)
+
+
+def make_session(name: str, master: str = "local[*]") -> SparkSession:
+    """Start Spark with the settings that matter.
+
+    Raises:
+        EnvironmentFault: Java is missing or too old.
+    """
+    check_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = (
+        SparkSession.builder.appName(name)
+        .master(with_retries(master))
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+    )
+    for key, (value, _) in CORE_SETTINGS.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def query_session(given: SparkSession, partitions: int, checkpoint: str) -> SparkSession:
+    """Return a session of its own for the query, on the given session's context.
+
+    Raises:
+        ConfigError: it is a Spark Connect session.
+    """
+    if not hasattr(given, "sparkContext") or type(given).__module__.startswith(
+        "pyspark.sql.connect"
+    ):
+        raise ConfigError(
+            "a Spark Connect session was given: the coordinator must run in the driver itself "
+            "(foreachBatch and the spouts do). Start a classic session, without remote()"
+        )
+    missing = [
+        f"{key}={value} ({why})"
+        for key, (value, why) in CORE_SETTINGS.items()
+        if given.sparkContext.getConf().get(key, "") != value
+    ]
+    if missing:
+        warnings.warn(
+            "the given Spark session works, but better with these settings, which are fixed when "
+            "it starts: " + "; ".join(missing),
+            stacklevel=3,
+        )
+    session = given.newSession()
+    for key, value in SQL_SETTINGS.items():
+        session.conf.set(key, value)
+    session.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    if "://" not in checkpoint or checkpoint.startswith("file:"):
+        session.conf.set("spark.sql.streaming.checkpointFileManagerClass", _LOCAL_FILE_MANAGER)
+    return session
+
+
+def with_retries(master: str) -> str:
+    """Let local mode retry a task whose worker died, as clusters do.
+
+    >>> with_retries("local[2]"), with_retries("local"), with_retries("spark://host:7077")
+    ('local[2,4]', 'local[1,4]', 'spark://host:7077')
+    """
+    if master == "local":
+        return "local[1,4]"
+    if master.startswith("local[") and "," not in master:
+        return f"{master[:-1]},4]"
+    return master
+
+
+def check_java() -> None:
+    """Find Java, or say in one sentence what is missing.
+
+    Raises:
+        EnvironmentFault: there is no Java, or one too old.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None or not Path(java).exists():
+        where = f"JAVA_HOME is {home}, which has no bin/java" if home else "no java on the PATH"
+        raise EnvironmentFault(
+            f"Spark needs Java {_MIN_JAVA} or later, but {where}: install a Java runtime, for "
+            f"example Debian's openjdk-17-jre-headless, or set JAVA_HOME"
+        )
+    version = _java_version(java)
+    if version is not None and version < _MIN_JAVA:
+        raise EnvironmentFault(
+            f"Spark needs Java {_MIN_JAVA} or later, but {java} is version {version}: install a "
+            f"newer one or set JAVA_HOME"
+        )
+
+
+def _java_version(java: str) -> int | None:
+    result = subprocess.run(  # noqa: S603 - the user's own Java
+        [java, "-version"], capture_output=True, text=True, check=False
+    )
+    words = (result.stderr or result.stdout).split('"')
+    numbers = words[1].split(".") if len(words) > 1 else []
+    digits = [int(part) for part in numbers[:2] if part.isdigit()]
+    if not digits:
+        return None
+    return digits[1] if digits[0] == 1 and len(digits) > 1 else digits[0]
+
+
+def spark_parallelism(session: Any) -> int:
+    """How many tasks the session runs at once."""
+    return int(session.sparkContext.defaultParallelism)

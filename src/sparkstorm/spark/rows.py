@@ -1,0 +1,44 @@
+"""The rows that Spark moves: a packet and the partition it goes to."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from sparkstorm.execution.dispatch import Delivery
+
+__all__ = ["BATCH_PROPERTY", "LOADS_DDL", "PACKETS_DDL", "packets_of", "to_batches"]
+
+LOADS_DDL = "dest int, loads binary"
+"""Rows of the data source: what a partition has to read, pickled by the driver."""
+
+PACKETS_DDL = "dest int, packet binary"
+"""Rows between stages."""
+
+BATCH_PROPERTY = "sparkstorm.batch"
+"""The local property that carries a batch's :class:`BatchInfo` to its tasks."""
+
+_SCHEMA = pa.schema([pa.field("dest", pa.int32()), pa.field("packet", pa.binary())])
+_BATCH_BYTES = 64 * 1024 * 1024
+
+
+def packets_of(batches: Iterable[pa.RecordBatch]) -> list[bytes]:
+    """Take the packets out of Arrow batches."""
+    return [data for batch in batches for data in batch.column("packet").to_pylist()]
+
+
+def to_batches(deliveries: Sequence[Delivery]) -> Iterator[pa.RecordBatch]:
+    """Put packets into Arrow batches, each below a size that the JVM takes easily."""
+    start, size = 0, 0
+    for index, (_, data) in enumerate(deliveries):
+        if size and size + len(data) > _BATCH_BYTES:
+            yield _batch(deliveries[start:index])
+            start, size = index, 0
+        size += len(data)
+    if deliveries:
+        yield _batch(deliveries[start:])
+
+
+def _batch(deliveries: Sequence[Delivery]) -> pa.RecordBatch:
+    homes = pa.array([home for home, _ in deliveries], pa.int32())
+    packets = pa.array([data for _, data in deliveries], pa.binary())
+    return pa.RecordBatch.from_arrays([homes, packets], schema=_SCHEMA)

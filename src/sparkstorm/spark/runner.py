@@ -1,0 +1,282 @@
+"""Submit a topology: the life of a run as a table of contents."""
+
+import logging
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from typing import Any, final
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from sparkstorm.acking.ids import U64
+from sparkstorm.clock import SystemClock
+from sparkstorm.config import Config
+from sparkstorm.delivery.coordinator import Coordinator, Tap
+from sparkstorm.delivery.hosted import HostedTask, HostedThread
+from sparkstorm.delivery.manifest import Manifest
+from sparkstorm.errors import BatchError, SparkstormError
+from sparkstorm.execution.report import LogLine
+from sparkstorm.metrics import Statistics
+from sparkstorm.planning.passes import check_name, make_plan
+from sparkstorm.planning.plan import Plan
+from sparkstorm.spark.driver.checkpoint import open_files
+from sparkstorm.spark.driver.outcomes import BatchRunner
+from sparkstorm.spark.driver.server import PlanServer
+from sparkstorm.spark.driver.session import make_session, query_session, spark_parallelism
+from sparkstorm.spark.driver.shipping import ship
+from sparkstorm.spark.link import LinkServer
+from sparkstorm.spark.lowering import ReportsParam, lower
+from sparkstorm.topology.graph import Topology
+from sparkstorm.verdicts import Failure
+
+__all__ = ["Run", "submit"]
+
+_logger = logging.getLogger(__name__)
+_LOOK_SECS = 0.02
+
+
+def submit(
+    topology: Topology,
+    *,
+    name: str = "topology",
+    config: Config | Mapping[str, object] | None = None,
+    session: SparkSession | None = None,
+    master: str = "local[*]",
+    checkpoint: str | os.PathLike[str] | None = None,
+    taps: Iterable[str] = (),
+    on_tap: Tap | None = None,
+    on_log: Callable[[LogLine], None] | None = None,
+) -> "Run":
+    """Start a topology on Spark and return the handle of its run.
+
+    Args:
+        topology: what :meth:`TopologyBuilder.create_topology` returned.
+        name: the topology's name.
+        config: the settings, or a mapping of keys as people write them.
+        session: a Spark session to run on; if None, one is started and stopped with the run.
+        master: where a started session runs.
+        checkpoint: the folder that holds progress and state over restarts; if None, a temporary
+            one that goes with the run.
+        taps: components whose emitted tuples are handed to ``on_tap``.
+        on_tap: called with (stream, task, tuples) for each committed batch.
+        on_log: called for each line that a component prints or logs; default: Python's logging.
+
+    Raises:
+        SparkstormError: a setting, the environment or the checkpoint does not fit; nothing runs.
+    """
+    check_name(name)
+    settings = config if isinstance(config, Config) else Config.parse(config or {})
+    with ExitStack() as stack:
+        if session is None:
+            session = make_session(name, master)
+            stack.callback(session.stop)
+        if checkpoint is None:
+            checkpoint = tempfile.mkdtemp(prefix=f"sparkstorm-{name}-")
+            stack.callback(shutil.rmtree, checkpoint, ignore_errors=True)
+        where = os.fspath(checkpoint)
+        files = open_files(where, session)
+        manifest = Manifest.read(files)
+        plan = make_plan(
+            topology,
+            name=name,
+            config=settings,
+            partitions=manifest.partitions if manifest else spark_parallelism(session),
+            taps=taps,
+        )
+        if manifest is None:
+            Manifest.of(plan).write(files)
+        else:
+            manifest.check(plan, where)
+        run = Run(plan, session, where, files, on_tap=on_tap, on_log=on_log)
+        run.start(stack)
+        return run
+
+
+@final
+class Run:
+    """A running topology. Returned by :func:`submit`; also a context manager that stops it."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        session: SparkSession,
+        checkpoint: str,
+        files: Any,
+        *,
+        on_tap: Tap | None,
+        on_log: Callable[[LogLine], None] | None,
+    ) -> None:
+        self.plan = plan
+        self._session = session
+        self._checkpoint = checkpoint
+        self._threads: dict[int, HostedThread] = {}
+        self._coordinator = Coordinator(
+            plan,
+            files,
+            SystemClock(),
+            run=secrets.token_hex(4),
+            deliver=self._post,
+            on_tap=on_tap,
+            on_log=on_log,
+        )
+        self._server = PlanServer(self._coordinator)
+        self._query: StreamingQuery | None = None
+        self._batches: BatchRunner | None = None
+        self._cleanup = ExitStack()
+        self._stopped = threading.Event()
+        self._broken: BaseException | None = None
+
+    def start(self, stack: ExitStack) -> None:
+        """Start in this order; ``stop`` undoes it in reverse. Called by :func:`submit`."""
+        # 1. the spouts: a source that is away must fail before anything runs
+        self._coordinator.open()
+        stack.callback(self._coordinator.close)
+        for number, task in self._coordinator.hosted.items():
+            task.open()
+            limit = _limiter(self._coordinator, number)
+            self._threads[number] = HostedThread(task, limit, self._break)
+        # 2. the link for the reader process
+        link = LinkServer(self._server.handle)
+        stack.callback(link.close)
+        # 3. the query
+        self._query, self._batches = self._start_query(link)
+        stack.callback(self._stop_query)
+        # 4. the spouts' threads
+        for thread in self._threads.values():
+            thread.start()
+        stack.callback(self._stop_threads)
+        self._cleanup = stack.pop_all()
+
+    def wait_until_drained(self, timeout: float | None = None) -> bool:
+        """Wait until the spouts have nothing more and nothing is pending.
+
+        Returns False if that takes longer than ``timeout`` seconds.
+
+        Raises:
+            SparkstormError: the run failed meanwhile.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self._drained():
+            self._check()
+            if deadline is not None and time.monotonic() > deadline:
+                return False
+            self._stopped.wait(_LOOK_SECS)
+        self._check()
+        return True
+
+    def await_termination(self, timeout: float | None = None) -> bool:
+        """Wait until the run is stopped, or has failed.
+
+        Raises:
+            SparkstormError: the run failed.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self._stopped.wait(_LOOK_SECS):
+            self._check()
+            if deadline is not None and time.monotonic() > deadline:
+                return False
+        return True
+
+    def statistics(self) -> Statistics:
+        """How the topology stands now."""
+        return self._coordinator.statistics()
+
+    def activate(self) -> None:
+        """Let hosted spouts emit again."""
+        for thread in self._threads.values():
+            thread.set_active(True)
+
+    def deactivate(self) -> None:
+        """Let hosted spouts emit nothing; what is pending goes on."""
+        for thread in self._threads.values():
+            thread.set_active(False)
+
+    def stop(self, drain: bool = True, timeout: float = 60.0) -> Statistics:
+        """Stop the run; with ``drain``, first finish what is pending (up to ``timeout`` seconds).
+
+        Returns the last statistics. A second call does nothing.
+        """
+        if self._stopped.is_set():
+            return self.statistics()
+        self._coordinator.close_intake()
+        self.deactivate()
+        try:
+            if drain and not self._failed():
+                self.wait_until_drained(timeout)
+        finally:
+            self._server.stopping = True
+            self._stopped.set()
+            self._cleanup.close()
+        return self.statistics()
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.stop(drain=kind is None)
+
+    def __repr__(self) -> str:
+        return f"Run({self.plan.name}: {self._coordinator!r})"
+
+    def _start_query(self, link: LinkServer) -> tuple[StreamingQuery, BatchRunner]:
+        session = query_session(self._session, self.plan.partitions, self._checkpoint)
+        ship(self._session)
+        reports: Any = session.sparkContext.accumulator([], ReportsParam())
+        frame = lower(self.plan, session, reports, link=link.path, token=link.token)
+        batches = BatchRunner(self._coordinator, reports, self.plan.config.batch_timeout_secs)
+        query = (
+            frame.writeStream.queryName(self.plan.name)
+            .foreachBatch(batches)
+            .option("checkpointLocation", f"{self._checkpoint.rstrip('/')}/spark")
+            .start()
+        )
+        batches.run_id = str(query.runId)
+        return query, batches
+
+    def _drained(self) -> bool:
+        return self._coordinator.drained and all(t.idle for t in self._threads.values())
+
+    def _failed(self) -> bool:
+        ended = self._query is not None and not self._query.isActive
+        return self._broken is not None or (ended and not self._stopped.is_set())
+
+    def _check(self) -> None:
+        """Raise what made the run fail, as the error of whoever is at fault."""
+        if self._broken is not None:
+            if isinstance(self._broken, SparkstormError):
+                raise self._broken
+            raise BatchError(f"a spout failed: {self._broken!r}") from self._broken
+        if self._failed() and self._query is not None:
+            if self._batches is not None and self._batches.error is not None:
+                raise self._batches.error
+            error = self._query.exception()
+            raise BatchError(f"the query ended: {error}") from error
+
+    def _break(self, error: BaseException) -> None:
+        self._broken = error
+
+    def _post(
+        self, task: HostedTask, acked: U64, failed: "list[tuple[int, Failure]]"
+    ) -> None:
+        self._threads[task.task].post(acked, failed)
+
+    def _stop_query(self) -> None:
+        if self._query is not None:
+            self._query.stop()
+
+    def _stop_threads(self) -> None:
+        for thread in self._threads.values():
+            thread.stop()
+        for thread in self._threads.values():
+            if thread is not threading.current_thread():
+                thread.join(timeout=10)
+
+
+def _limiter(coordinator: Coordinator, task: int) -> Callable[[], int]:
+    return lambda: coordinator.intake_limit(task)

@@ -1,0 +1,80 @@
+"""What a worker process keeps between tasks: plans, bolts, state images."""
+
+import atexit
+import gc
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import final
+
+import cloudpickle
+from pyspark import TaskContext
+
+from sparkstorm.errors import InternalError
+from sparkstorm.execution.batch import BatchInfo
+from sparkstorm.execution.level import Workshop
+from sparkstorm.planning.plan import Plan
+from sparkstorm.spark.rows import BATCH_PROPERTY
+
+__all__ = ["PlanPayload", "attempt_name", "batch_info", "settle_gc", "workshop"]
+
+_WORKSHOPS: dict[str, Workshop] = {}
+_FREEZES_LEFT = [8]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PlanPayload:
+    """A plan, pickled once by the driver; ``digest`` names it."""
+
+    digest: str
+    data: bytes = field(repr=False)
+
+
+def workshop(payload: PlanPayload) -> Workshop:
+    """Return this process's tasks of a topology; made at the first call."""
+    known = _WORKSHOPS.get(payload.digest)
+    if known is None:
+        plan: Plan = cloudpickle.loads(payload.data)  # noqa: S301 - from our own driver
+        for old in _WORKSHOPS.values():
+            old.cleanup()
+        _WORKSHOPS.clear()
+        known = _WORKSHOPS[payload.digest] = Workshop(plan)
+    return known
+
+
+def batch_info() -> BatchInfo:
+    """Return what the driver says of the running batch."""
+    context = TaskContext.get()
+    text = context.getLocalProperty(BATCH_PROPERTY) if context is not None else None
+    if text is None:
+        raise InternalError("a task runs without its batch: the local property is missing")
+    return _parse(text)
+
+
+def attempt_name() -> str:
+    """Name this run of a task among all that Spark makes of it."""
+    context = TaskContext.get()
+    return f"{context.taskAttemptId()}" if context is not None else ""
+
+
+def settle_gc() -> None:
+    """Take long-lived objects out of the cycle collector's sight.
+
+    Spark's daemon collects after every task, which costs up to 90 ms in a process that has loaded
+    pyarrow and pandas. Called at the end of the first tasks of a process, when imports, plans and
+    bolts are there to stay.
+    """
+    if _FREEZES_LEFT[0]:
+        _FREEZES_LEFT[0] -= 1
+        gc.freeze()
+
+
+@lru_cache(maxsize=4)
+def _parse(text: str) -> BatchInfo:
+    return BatchInfo.from_json(text)
+
+
+@atexit.register
+def _cleanup() -> None:
+    for known in _WORKSHOPS.values():
+        known.cleanup()

@@ -1,0 +1,101 @@
+"""The functions that Spark calls: one per kind of stage."""
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, final
+
+import pyarrow as pa
+from pyspark import Accumulator, TaskContext
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+
+from sparkstorm.execution.job import StageJob
+from sparkstorm.execution.reading import Load
+from sparkstorm.execution.report import Report
+from sparkstorm.execution.state_log import ChunkStore
+from sparkstorm.planning.plan import Stage
+from sparkstorm.spark.rows import packets_of, to_batches
+from sparkstorm.spark.worker.runtime import (
+    PlanPayload,
+    attempt_name,
+    batch_info,
+    settle_gc,
+    workshop,
+)
+from sparkstorm.spark.worker.state_store import MapStateStore
+
+__all__ = ["StageFunction", "StageProcessor"]
+
+
+@final
+@dataclass(frozen=True)
+class StageFunction:
+    """A stage without state, for ``mapInArrow``: reading, running levels, or acking."""
+
+    payload: PlanPayload
+    stage: Stage
+    reports: "Accumulator[list[Report]]"
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the stage on one partition."""
+        context = TaskContext.get()
+        partition = context.partitionId() if context is not None else 0
+        loads: list[Load] = []
+        packets: list[bytes] = []
+        for batch in batches:
+            if "loads" in batch.schema.names:
+                partition = batch.column("dest")[0].as_py()
+                for data in batch.column("loads").to_pylist():
+                    loads += pickle.loads(data)  # noqa: S301 - from our own driver
+            else:
+                packets += packets_of([batch])
+        job = StageJob(
+            workshop=workshop(self.payload),
+            stage=self.stage,
+            partition=partition,
+            batch=batch_info(),
+        )
+        sent, reports = job.run(packets, loads)
+        yield from to_batches(sent)
+        self.reports.add(reports)
+        settle_gc()
+
+
+@final
+class StageProcessor(StatefulProcessor):
+    """A stage with state, for ``transformWithState``: one key per partition."""
+
+    def __init__(
+        self, payload: PlanPayload, stage: Stage, reports: "Accumulator[list[Report]]"
+    ) -> None:
+        self._payload = payload
+        self._stage = stage
+        self._reports = reports
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declare the only state variable: chunks by name."""
+        self._chunks = handle.getMapState("chunks", "name string", "data binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timers: Any) -> Iterator[Row]:  # noqa: N802
+        """Run the stage on one partition."""
+        received = [(row["dest"], bytes(row["packet"])) for row in rows]
+        job = StageJob(
+            workshop=workshop(self._payload),
+            stage=self._stage,
+            partition=received[0][0],
+            batch=batch_info(),
+            attempt=attempt_name(),
+            store=self._store,
+        )
+        sent, reports = job.run([data for _, data in received])
+        for home, data in sent:
+            yield Row(dest=home, packet=data)
+        self._reports.add(reports)
+        settle_gc()
+
+    def close(self) -> None:
+        """Nothing to close: bolts live on in the process."""
+
+    def _store(self, namespace: str) -> ChunkStore:
+        return MapStateStore(self._chunks, namespace)

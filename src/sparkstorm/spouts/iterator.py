@@ -1,0 +1,53 @@
+"""Any Python iterable as a spout."""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, final
+
+from sparkstorm.components.collector import SpoutCollector
+from sparkstorm.components.context import TaskContext
+from sparkstorm.config import Config
+from sparkstorm.spouts.replaying import ReplayingSpout
+from sparkstorm.streams import Outputs
+
+__all__ = ["IteratorSpout"]
+
+
+@final
+class IteratorSpout(ReplayingSpout):
+    """Emits what an iterable yields, one message each; the message id is its number.
+
+    Args:
+        items: an iterable that can be pickled (a list, a range), or a function that returns one.
+            With several tasks, task i takes every n-th item.
+        outputs: the declared stream.
+
+    An item that is a tuple or list is the row of values; anything else is the only value. After a
+    restart of the driver it starts from the beginning: an iterable has no position to go back to.
+    """
+
+    def __init__(
+        self, items: Iterable[Any] | Callable[[], Iterable[Any]], outputs: Outputs = ("value",)
+    ) -> None:
+        self.outputs = outputs
+        self._items = items
+
+    def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
+        """Start the iteration."""
+        super().open(config, context, collector)
+        items = self._items() if callable(self._items) else self._items
+        self._iterator: Iterator[tuple[int, Any]] = enumerate(items)
+        self._share = (context.task_index, len(context.component_tasks(context.component)))
+        self._ended = False
+
+    def next_message(self) -> tuple[Hashable, Sequence[Any]] | None:
+        """Return the next item of this task."""
+        index, tasks = self._share
+        for number, item in self._iterator:
+            if number % tasks == index:
+                return number, item if isinstance(item, tuple | list) else (item,)
+        self._ended = True
+        return None
+
+    def exhausted(self) -> bool:
+        """Whether the iterable has ended."""
+        return self._ended

@@ -1,0 +1,130 @@
+"""Lines of text files, read by the executors."""
+
+import glob
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, final
+
+import pyarrow as pa
+
+from sparkstorm.components.context import TaskContext
+from sparkstorm.components.spout import PartitionedSpout, Split
+from sparkstorm.config import Config
+from sparkstorm.errors import SpoutConnectionError
+from sparkstorm.streams import Outputs
+
+__all__ = ["LinesSpout"]
+
+_BLOCK = 4 * 1024 * 1024
+
+
+@final
+class LinesSpout(PartitionedSpout):
+    """One message per line of one or several files; ends when all are read.
+
+    Args:
+        paths: files, or glob patterns (``"logs/*.txt"``), readable under the same path by the
+            driver and every executor. With several tasks, task i takes every n-th file.
+        field: the name of the only field, a string without the line's end.
+
+    The driver only looks for line ends; the executors read. Bytes that are not UTF-8 are replaced
+    by U+FFFD. A restart goes on where acks ended.
+    """
+
+    def __init__(self, *paths: str | os.PathLike[str], field: str = "sentence") -> None:
+        self.outputs: Outputs = f"{field} string"
+        self._field = field
+        self._patterns = [os.fspath(path) for path in paths]
+        self._cursors: dict[str, tuple[int, int]] = {}
+        self._files: list[str] = []
+
+    def open(self, config: Config, context: TaskContext) -> None:
+        """Find the files of this task."""
+        tasks = len(context.component_tasks(context.component))
+        self._files = self._find()[context.task_index :: tasks]
+
+    def plan(self, limit: int) -> list[Split]:
+        """Return the next lines of the first file that has any left."""
+        for path in self._files:
+            offset, line = self._cursors.get(path, (0, 0))
+            size = os.path.getsize(path)
+            if offset < size:
+                end, count = _after_lines(path, offset, limit)
+                self._cursors[path] = (end, line + count)
+                data = {"path": path, "offset": offset, "end": end, "line": line}
+                return [Split(count=count, data=data, size=end - offset)]
+        return []
+
+    def read(self, split: Split) -> Iterable[Sequence[Any] | None]:
+        """Read the lines of a split as one record batch."""
+        with open(split.data["path"], "rb") as file:
+            file.seek(split.data["offset"])
+            data = file.read(split.data["end"] - split.data["offset"])
+        lines = data.decode("utf-8", "replace").split("\n")
+        if data.endswith(b"\n"):
+            lines.pop()
+        if b"\r\n" in data:
+            lines = [line.removesuffix("\r") for line in lines]
+        yield pa.record_batch([pa.array(lines, pa.string())], [self._field])  # type: ignore[misc]
+
+    def msg_id(self, split: Split, position: int) -> tuple[str, int]:
+        """Return the file and the number of the line, from 1."""
+        number = split.only[position] if split.only is not None else position
+        return (split.data["path"], split.data["line"] + number + 1)
+
+    def snapshot(self) -> Any:
+        """How far each file has been planned: (byte offset, line number)."""
+        return {path: list(cursor) for path, cursor in self._cursors.items()}
+
+    def restore(self, snapshot: Any) -> None:
+        """Take up the cursors of an earlier run."""
+        self._cursors = {path: (offset, line) for path, (offset, line) in snapshot.items()}
+
+    def exhausted(self) -> bool:
+        """Whether every file has been planned to its end."""
+        return all(
+            self._cursors.get(path, (0, 0))[0] >= os.path.getsize(path) for path in self._files
+        )
+
+    def _find(self) -> list[str]:
+        found: list[str] = []
+        for pattern in self._patterns:
+            paths = sorted(glob.glob(pattern, recursive=True)) or [pattern]
+            found += [os.path.abspath(path) for path in paths if not os.path.isdir(path)]
+        for path in found:
+            _check_readable(path)
+        if not found:
+            raise SpoutConnectionError(f"no files to read: {', '.join(self._patterns) or 'none'}")
+        return list(dict.fromkeys(found))
+
+
+def _check_readable(path: str) -> None:
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise SpoutConnectionError(
+            f"cannot read {path!r}: {error.strerror or error}. Give a file that exists and that "
+            f"this user may read"
+        ) from error
+
+
+def _after_lines(path: str, offset: int, limit: int) -> tuple[int, int]:
+    """Return the offset after at most ``limit`` lines, and how many these are."""
+    count, last = 0, b"\n"
+    with open(path, "rb") as file:
+        file.seek(offset)
+        while block := file.read(_BLOCK):
+            ends = block.count(b"\n")
+            if count + ends >= limit:
+                return offset + _nth_end(block, limit - count), limit
+            count, offset, last = count + ends, offset + len(block), block[-1:]
+    return offset, count + (last != b"\n")
+
+
+def _nth_end(block: bytes, number: int) -> int:
+    """The position after the n-th line end of a block."""
+    position = 0
+    for _ in range(number):
+        position = block.index(b"\n", position) + 1
+    return position
