@@ -109,13 +109,12 @@ class Dispatcher:
             anchors = box.anchors()
             for route in self._plan.routes[box.key]:
                 copies = choose_tasks(route, self._emissions(box, columns))
-                whole = copies.is_identity(len(box))
                 for target, start, stop in copies.by_task():
                     rows = copies.rows[start:stop]
-                    for part in _cut(columns, rows, whole=whole):
+                    for part in _cut(columns, rows):
                         yield self._draft(box, target, part, anchors)
             if box.key in self._plan.taps:
-                for part in _cut(columns, np.arange(len(box)), whole=True):
+                for part in _cut(columns, np.arange(len(box))):
                     yield self._draft(box, DRIVER, part, anchors)
         except CoderError as error:
             raise MisfitError(box, error.rows, str(error)) from error
@@ -202,15 +201,20 @@ class Dispatcher:
 _NONE = np.empty(0, np.int64)
 
 
-def _cut(
-    columns: Mapping[str, Column], rows: Indexes, *, whole: bool
-) -> Iterator[tuple[Indexes, Body]]:
+def _cut(columns: Mapping[str, Column], rows: Indexes) -> Iterator[tuple[Indexes, Body]]:
     """Encode these rows, in as many bodies as their size asks for."""
-    taken = list(columns.values()) if whole else [c.take(rows) for c in columns.values()]
-    body = Body.encode(taken, len(rows))
+    body = Body.encode([_pick(column, rows) for column in columns.values()], len(rows))
     if body.nbytes <= _MAX_BODY_BYTES or len(rows) < 2:
         yield rows, body
         return
     middle = len(rows) // 2
-    yield from _cut(columns, rows[:middle], whole=False)
-    yield from _cut(columns, rows[middle:], whole=False)
+    yield from _cut(columns, rows[:middle])
+    yield from _cut(columns, rows[middle:])
+
+
+def _pick(column: Column, rows: Indexes) -> Column:
+    """The values of these rows; a slice, which copies nothing, where they are consecutive."""
+    first, last = int(rows[0]), int(rows[-1])
+    if last - first == len(rows) - 1 and bool(np.all(np.diff(rows) == 1)):
+        return column if len(rows) == len(column) else column.slice(first, last + 1)
+    return column.take(rows)

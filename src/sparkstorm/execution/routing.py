@@ -75,10 +75,6 @@ class Copies:
         stops = [*edges.tolist(), len(self.tasks)]
         return [(int(self.tasks[a]), a, b) for a, b in zip(starts, stops, strict=True)]
 
-    def is_identity(self, count: int) -> bool:
-        """Whether the copies are the tuples themselves, in their order."""
-        return len(self.rows) == count and bool(np.array_equal(self.rows, np.arange(count)))
-
 
 def choose_tasks(route: Route, emissions: Emissions) -> Copies:
     """Route all tuples of a stream to one subscriber.

@@ -1,0 +1,35 @@
+"""A clock that only moves when told to."""
+
+from typing import final
+
+__all__ = ["ManualClock"]
+
+
+@final
+class ManualClock:
+    """The time in the tester's hand.
+
+    >>> clock = ManualClock()
+    >>> clock.advance(1.5)
+    >>> clock.monotonic()
+    1.5
+    """
+
+    def __init__(self, start: float = 0.0, wall: float = 1_000_000_000.0) -> None:
+        self._now = start
+        self._wall = wall - start
+
+    def monotonic(self) -> float:
+        """Seconds since the start."""
+        return self._now
+
+    def wall(self) -> float:
+        """Seconds since 1970, in the clock's own world."""
+        return self._wall + self._now
+
+    def advance(self, secs: float) -> None:
+        """Move the time forward."""
+        if secs < 0:
+            msg = f"time only goes forward, not by {secs}"
+            raise ValueError(msg)
+        self._now += secs

@@ -1,0 +1,141 @@
+"""Spouts for tests: fed by hand, or with fixed tuples. They work under every runner."""
+
+import threading
+import uuid
+from collections import deque
+from collections.abc import Hashable, Sequence
+from typing import Any, final
+
+from sparkstorm.components.collector import SpoutCollector
+from sparkstorm.components.context import TaskContext
+from sparkstorm.components.spout import Spout
+from sparkstorm.config import Config
+from sparkstorm.streams import DEFAULT_STREAM, Outputs
+from sparkstorm.verdicts import Failure
+
+__all__ = ["FeederSpout", "FixedSpout"]
+
+_FEEDS: "dict[str, _Feed]" = {}
+
+
+class _Feed:
+    """What a feeder and its copies in the spout tasks share, in the driver's process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.waiting: deque[tuple[Sequence[Any], Hashable, str]] = deque()
+        self.acked: list[Hashable] = []
+        self.failed: list[tuple[Hashable, Failure]] = []
+        self.emitting_tasks: dict[Hashable, int] = {}
+        self.verdict_tasks: list[tuple[Hashable, int]] = []
+        self.closed = False
+
+
+@final
+class FeederSpout(Spout):
+    """Emits what the test feeds it, and remembers the verdicts; a failed message stays failed.
+
+    The instance in the test's hands and its copies in the running topology share one feed, which
+    lives in the driver's process.
+
+    >>> spout = FeederSpout("word string")
+    >>> spout.feed(["storm"], msg_id=1)
+    """
+
+    def __init__(self, outputs: Outputs) -> None:
+        self.outputs = outputs
+        self._key = uuid.uuid4().hex
+        _FEEDS[self._key] = _Feed()
+
+    def feed(
+        self, values: Sequence[Any], msg_id: Hashable = None, stream: str = DEFAULT_STREAM
+    ) -> None:
+        """Queue a message; without ``msg_id`` it is untracked."""
+        self._feed.waiting.append((list(values), msg_id, stream))
+
+    def end(self) -> None:
+        """Say that nothing more will be fed, so that a run can drain."""
+        self._feed.closed = True
+
+    @property
+    def acked(self) -> list[Hashable]:
+        """The message ids that were acked, in order."""
+        return list(self._feed.acked)
+
+    @property
+    def failed(self) -> list[Hashable]:
+        """The message ids that failed, in order; one entry per attempt."""
+        return [msg_id for msg_id, _ in self._feed.failed]
+
+    @property
+    def failures(self) -> list[Failure]:
+        """Why they failed, in the same order."""
+        return [failure for _, failure in self._feed.failed]
+
+    @property
+    def misdirected(self) -> list[Hashable]:
+        """Messages whose verdict came to another task than the one that emitted them."""
+        emitted = self._feed.emitting_tasks
+        return [msg_id for msg_id, task in self._feed.verdict_tasks if emitted.get(msg_id) != task]
+
+    def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
+        """Remember who we are."""
+        self._collector = collector
+        self._task = context.task
+
+    def next_tuple(self) -> None:
+        """Emit the next message fed."""
+        try:
+            values, msg_id, stream = self._feed.waiting.popleft()
+        except IndexError:
+            return
+        self._feed.emitting_tasks[msg_id] = self._task
+        self._collector.emit(values, msg_id=msg_id, stream=stream)
+
+    def ack(self, msg_id: Hashable) -> None:
+        """Remember the verdict."""
+        self._feed.acked.append(msg_id)
+        self._feed.verdict_tasks.append((msg_id, self._task))
+
+    def fail(self, msg_id: Hashable, failure: Failure) -> None:
+        """Remember the verdict."""
+        self._feed.failed.append((msg_id, failure))
+        self._feed.verdict_tasks.append((msg_id, self._task))
+
+    def exhausted(self) -> bool:
+        """Whether :meth:`end` was called and everything fed was emitted."""
+        return self._feed.closed and not self._feed.waiting
+
+    @property
+    def _feed(self) -> _Feed:
+        return _FEEDS[self._key]
+
+
+@final
+class FixedSpout(Spout):
+    """Emits a fixed list of rows once, task i every n-th; what fails is not emitted again."""
+
+    def __init__(self, rows: Sequence[Sequence[Any]], outputs: Outputs, stream: str = "default"):
+        self.outputs = outputs
+        self._rows = [list(row) for row in rows]
+        self._stream = stream
+
+    def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
+        """Take this task's share."""
+        tasks = len(context.component_tasks(context.component))
+        mine = list(enumerate(self._rows))[context.task_index :: tasks]
+        self._left = deque(mine)
+        self._collector = collector
+
+    def next_tuple(self) -> None:
+        """Emit the next row."""
+        if self._left:
+            number, row = self._left.popleft()
+            self._collector.emit(row, msg_id=number, stream=self._stream)
+
+    def fail(self, msg_id: Hashable, failure: Failure) -> None:
+        """Leave it at that: the harness counts it."""
+
+    def exhausted(self) -> bool:
+        """Whether all rows were emitted."""
+        return not self._left
