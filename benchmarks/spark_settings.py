@@ -39,8 +39,9 @@ SPARK_SETTINGS: dict[str, str] = {
 }
 
 # Spark's own daemon runs a full gc.collect() after every task in each worker that is used again,
-# up to 90 ms a stage on two cores. Ours freezes what was loaded before. The peers get it too.
-DAEMON_MODULE = "sparkstorm.spark.worker.daemon"
+# up to 90 ms a stage on two cores. sparkstorm freezes what was loaded before, in its own functions;
+# this daemon does so for the peers, and for ours too.
+DAEMON_MODULE = "benchmarks.freezing_daemon"
 
 _PROJECT = Path(__file__).resolve().parent.parent
 

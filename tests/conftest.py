@@ -1,11 +1,14 @@
 """What all tests share: Hypothesis profiles, and whether this is CI."""
 
 import os
-from collections.abc import Callable
-from typing import NoReturn
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:  # tests without Spark do not load it
+    from pyspark.sql import SparkSession
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
@@ -41,4 +44,17 @@ def absent(in_ci: bool) -> Callable[[str], NoReturn]:
 
 
 # --- Spark -------------------------------------------------------------------------------------
-# The one local session that all tests marked `spark` share goes here.
+
+
+@pytest.fixture(scope="session")
+def spark(absent: Callable[[str], NoReturn]) -> Iterator["SparkSession"]:
+    """The one local session, of two cores, that all tests marked ``spark`` share."""
+    from sparkstorm.errors import EnvironmentFault
+    from sparkstorm.spark.driver.session import make_session
+
+    try:
+        session = make_session("sparkstorm-tests", "local[2]")
+    except EnvironmentFault as fault:
+        absent(str(fault))
+    yield session
+    session.stop()

@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "topology": VALUES | {"components"},
     "planning": VALUES | {"components", "topology"},
     "execution": CORE,
-    "delivery": CORE,
+    "delivery": CORE | {"execution"},
     "spouts": EDGE,
     "multilang": EDGE,
     "observability": EDGE,

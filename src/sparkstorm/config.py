@@ -73,6 +73,12 @@ class Config(BaseModel):
         alias="topology.batch.max.messages",
         description="A fixed upper limit of messages in a batch. Unset: only the time decides.",
     )
+    batch_min_messages: int = Field(
+        1_000,
+        gt=0,
+        alias="topology.batch.min.messages",
+        description="A batch may always hold this many messages, however long they take.",
+    )
     batch_timeout_secs: float = Field(
         600.0,
         gt=0,
@@ -124,6 +130,7 @@ class Config(BaseModel):
     )
 
     def __init__(self, **settings: Any) -> None:
+        _by_name(settings)
         try:
             super().__init__(**settings)
         except ValidationError as error:
@@ -143,13 +150,30 @@ class Config(BaseModel):
                 user[key.removeprefix("user.")] = value
             else:
                 known[key] = None if value in ("none", "None", "null") else value
-        if user:
-            known["user"] = user
+        given = known.get("user")
+        if user and (given is None or isinstance(given, Mapping)):
+            known["user"] = {**(given or {}), **user}
         return cls(**known)
 
     def override(self, settings: Mapping[str, object]) -> "Config":
         """Return a copy with some fields replaced, checked like new ones."""
-        return Config(**{**self.model_dump(), **settings}) if settings else self
+        return Config(**{**self.model_dump(), **_by_name(settings)}) if settings else self
+
+
+def _by_name(settings: Mapping[str, object]) -> dict[str, object]:
+    """The settings with Storm's keys replaced by the fields' names.
+
+    Raises:
+        ConfigError: a setting is there under both.
+    """
+    named: dict[str, object] = {}
+    names = {field.alias: name for name, field in Config.model_fields.items() if field.alias}
+    for key, value in settings.items():
+        name = names.get(key, key)
+        if name in named:
+            raise ConfigError(f"setting {name!r} is given twice, also by Storm's key: drop one")
+        named[name] = value
+    return named
 
 
 def _explain(error: ValidationError) -> str:

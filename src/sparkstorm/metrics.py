@@ -48,7 +48,6 @@ class Statistics:
         pending: messages in a batch, open after it, or waiting for a retry.
         retried: attempts after the first.
         given_up: messages whose retries are used up.
-        skipped: positions that turned out to hold no message.
         failures: how many attempts failed for each reason.
         batches: committed batches.
         batch_secs: duration of the last batch.
@@ -62,7 +61,6 @@ class Statistics:
     pending: int = 0
     retried: int = 0
     given_up: int = 0
-    skipped: int = 0
     failures: dict[str, int] = field(default_factory=dict)
     batches: int = 0
     batch_secs: float = 0.0

@@ -110,9 +110,8 @@ def declare(outputs: Outputs) -> dict[str, Stream]:
     """
     if isinstance(outputs, Mapping):
         return {name: _stream(value) for name, value in outputs.items()}
-    if isinstance(outputs, Stream) or len(outputs):
-        return {DEFAULT_STREAM: _stream(outputs)}
-    return {}
+    stream = _stream(outputs)
+    return {DEFAULT_STREAM: stream} if stream.fields or isinstance(outputs, Stream) else {}
 
 
 def parse_type(text: str) -> pa.DataType:
@@ -127,7 +126,7 @@ def parse_type(text: str) -> pa.DataType:
         return _SIMPLE[lowered]
     decimal = re.fullmatch(r"(?:decimal|numeric)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", lowered)
     if decimal:
-        return pa.decimal128(int(decimal.group(1) or 10), int(decimal.group(2) or 0))
+        return _decimal(text, int(decimal.group(1) or 10), int(decimal.group(2) or 0))
     nested = re.fullmatch(r"(array|map|struct)\s*<(.*)>", text, re.IGNORECASE | re.DOTALL)
     if nested:
         return _parse_nested(nested.group(1).lower(), nested.group(2))
@@ -137,6 +136,14 @@ def parse_type(text: str) -> pa.DataType:
     )
 
 
+def _decimal(text: str, precision: int, scale: int) -> pa.DataType:
+    if not 1 <= precision <= 38 or scale > precision:
+        raise TopologyError(
+            f"{text} is not a decimal: it has 1 to 38 digits, no more of them after the point"
+        )
+    return pa.decimal128(precision, scale)
+
+
 def _parse_nested(kind: str, inner: str) -> pa.DataType:
     parts = _split_top(inner)
     if kind == "array":
@@ -144,8 +151,14 @@ def _parse_nested(kind: str, inner: str) -> pa.DataType:
     if kind == "map":
         if len(parts) != 2:
             raise TopologyError(f"map<{inner}> needs a key and a value type: map<string, long>")
-        return pa.map_(parse_type(parts[0]), parse_type(parts[1]))
-    members = [re.split(r"\s*:\s*|\s+", part.strip(), maxsplit=1) for part in parts]
+        key = parse_type(parts[0])
+        if pa.types.is_nested(key):
+            raise TopologyError(f"map<{inner}> has the key {parts[0]}: keys are plain values")
+        return pa.map_(key, parse_type(parts[1]))
+    members = [re.split(r"\s*:\s*|\s+", part, maxsplit=1) for part in parts]
+    untyped = next((member[0] for member in members if len(member) < 2), None)
+    if untyped is not None:
+        raise TopologyError(f"member {untyped!r} of struct<{inner}> has no type: struct<a: long>")
     return pa.struct([pa.field(name, parse_type(rest)) for name, rest in members])
 
 
@@ -153,8 +166,10 @@ def _stream(value: "str | Sequence[str] | Stream") -> Stream:
     return value if isinstance(value, Stream) else Stream(value)
 
 
-def _parse_fields(fields: "str | Iterable[str] | Iterable[Field]") -> tuple[Field, ...]:
-    parts = _split_top(fields) if isinstance(fields, str) else list(fields)
+def _parse_fields(fields: object) -> tuple[Field, ...]:
+    if not isinstance(fields, Iterable):
+        raise TopologyError(f"a stream is declared by text or a list of names, not by {fields!r}")
+    parts = _split_top(fields) if isinstance(fields, str) else fields
     parsed = [part if isinstance(part, Field) else _parse_field(part) for part in parts]
     typed = [field for field in parsed if field.type is not None]
     if typed and len(typed) != len(parsed):
@@ -166,7 +181,9 @@ def _parse_fields(fields: "str | Iterable[str] | Iterable[Field]") -> tuple[Fiel
     return tuple(parsed)
 
 
-def _parse_field(text: str) -> Field:
+def _parse_field(text: object) -> Field:
+    if not isinstance(text, str):
+        raise TopologyError(f"{text!r} is not a field name but of type {type(text).__name__}")
     name, _, rest = text.strip().partition(" ")
     if not re.fullmatch(r"[^\W\d][\w\-.]*", name):
         raise TopologyError(f"{name!r} is not a field name: start with a letter, no spaces")

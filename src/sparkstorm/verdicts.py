@@ -25,7 +25,10 @@ class Reason(StrEnum):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why and where one attempt at a message failed."""
+    """Why and where one attempt at a message failed.
+
+    ``final`` says that trying again is of no use: the message is given up at once.
+    """
 
     reason: Reason
     component: str = ""
@@ -33,6 +36,7 @@ class Failure:
     message: str = ""
     traceback: str = ""
     attempt: int = 1
+    final: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON's types."""

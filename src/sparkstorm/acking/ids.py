@@ -5,7 +5,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["U64", "child_ids", "make_root", "mix64", "seeds", "sequence_of", "task_of"]
+__all__ = ["U64", "child_ids", "digest", "make_root", "mix64", "seeds", "sequence_of", "task_of"]
 
 U64: TypeAlias = NDArray[np.uint64]
 """An array of ids. They are unsigned everywhere; no signed form exists."""
@@ -39,12 +39,16 @@ def seeds(roots: U64) -> U64:
 def child_ids(token: int, count: int) -> U64:
     """Return the ids of the ``count`` tuples that one task emits in one batch, in their order.
 
-    ``token`` is a digest of all of them together (contents, roots and destinations). So two runs
-    of a task that emit the same give the same ids, and two that differ in anything share none: a
-    tree put together from both can never look complete.
+    ``token`` is a digest of all of them together (contents, roots and destinations) and of what
+    the task acked. So two runs of a task that do the same give the same ids, and two that differ
+    in anything share none: a tree put together from both can never look complete.
     """
-    steps = np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN
-    return _never_zero(mix64(steps + np.uint64(token)))
+    return _never_zero(mix64(_steps(count) + np.uint64(token)))
+
+
+def digest(values: U64, marks: NDArray[np.bool_]) -> int:
+    """Return one number for the marked values and their positions."""
+    return int(np.bitwise_xor.reduce(mix64(values + _steps(len(values)))[marks]))
 
 
 def make_root(task: int, sequence: int) -> int:
@@ -64,6 +68,10 @@ def task_of(root: int) -> int:
 def sequence_of(root: int) -> int:
     """The number of a root among those of its spout task."""
     return root & ((1 << SEQUENCE_BITS) - 1)
+
+
+def _steps(count: int) -> U64:
+    return np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN
 
 
 def _never_zero(ids: U64) -> U64:

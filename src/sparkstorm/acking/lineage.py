@@ -95,6 +95,14 @@ class Lineage:
         offsets = self.offsets[start : stop + 1] - first
         return Lineage(self.roots[first:last], self.shares[first:last], offsets).simplified()
 
+    def take(self, tuples: Indexes) -> "Lineage":
+        """The lineage of some of the tuples."""
+        if self.offsets is None:
+            return Lineage(self.roots[tuples], self.shares[tuples])
+        pairs = self.pairs_of(tuples)[1]
+        offsets = _offsets(self.counts()[tuples])
+        return Lineage(self.roots[pairs], self.shares[pairs], offsets).simplified()
+
     def simplified(self) -> "Lineage":
         """The same without offsets, if every tuple has exactly one root."""
         if self.offsets is None or len(self.roots) != len(self):

@@ -13,6 +13,11 @@ Why only if it acked one: the share of the acked tuple then lives on in that chi
 child loses it too. A tuple that is held while it emits keeps its own share; were the child's id
 folded into the child itself, child and contribution could be lost together and the tree look
 complete.
+
+Spark may run a task twice, and a bolt that is not deterministic may do otherwise the second time;
+some of its readers may then see the one run, some the other. So the ids of the children derive
+from everything that settles them: what was emitted (``token``) and what was acked. Two runs that
+differ in either have no id in common, and their shares cannot cancel each other.
 """
 
 from dataclasses import dataclass
@@ -21,7 +26,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from sparkstorm.acking.ids import U64, child_ids
+from sparkstorm.acking.ids import U64, child_ids, digest
 from sparkstorm.acking.lineage import Indexes, Lineage
 
 __all__ = ["Entries", "Settlement", "settle", "xor_by_group"]
@@ -81,18 +86,19 @@ def settle(
         child: with ``anchor``, one row per (child, anchor): the child's number, ascending.
         anchor: the input that the child is anchored to; the same one twice counts once.
         children: how many tuples it emitted, each copy for itself.
-        token: the digest that the children's ids derive from (:func:`child_ids`).
+        token: a digest of what it emitted; with what it acked, the children's ids derive from it.
     """
     if not inputs.is_tracked:
         return Settlement(Lineage.untracked(children), Entries.none())
     groups = _group(inputs, child, anchor)
-    ids = child_ids(token, children)[groups.child]
     acked_pairs = acked if inputs.is_simple else np.repeat(acked, inputs.counts())
     acked_shares = np.where(acked_pairs, inputs.shares, np.uint64(0))
     deltas = xor_by_group(groups.of_pair, acked_shares, len(groups.roots))
+    has_acked = _any_of_group(groups.of_pair, acked_pairs, len(groups.roots))
+    ids = child_ids(token ^ digest(deltas, has_acked), children)[groups.child]
     deltas ^= xor_by_group(groups.of_child, ids, len(groups.roots))
     carrier = _first_of_group(groups.of_child, len(groups.roots))
-    carried = (carrier >= 0) & _any_of_group(groups.of_pair, acked_pairs, len(groups.roots))
+    carried = (carrier >= 0) & has_acked
     ids[carrier[carried]] ^= deltas[carried]
     left = ~carried & (deltas != 0)
     return Settlement(_lineage(groups, ids, children), Entries(groups.roots[left], deltas[left]))

@@ -270,6 +270,12 @@ class Coordinator:
                 components={name: dict(tasks) for name, tasks in self._components.items()},
             )
 
+    @property
+    def ledger_bytes(self) -> int:
+        """Bytes that the ledger holds for roots that are open between batches."""
+        with self._lock:
+            return self._ledger.nbytes
+
     def intake_limit(self, task: int) -> int:
         """How many messages a hosted task may have pending and ready."""
         return self._planner.intake_limit(task) if self._intake_open else 0
@@ -375,7 +381,7 @@ def _with_poisons(verdicts: Verdicts, poisons: Sequence[RootRange]) -> Verdicts:
     for span in poisons:
         for root in range(span.first, span.first + span.count):
             if root in failed:
-                failed[root] = replace(failed[root], message=_POISON)
+                failed[root] = replace(failed[root], message=_POISON, final=True)
     return Verdicts(verdicts.acked, failed)
 
 

@@ -13,9 +13,10 @@ class Halving:
     """What to leave out when a batch's job failed, attempt by attempt.
 
     The first failure is tried again whole: most failures are of the world, not of a message. After
-    that only half of what was tried last is tried again, and so on down to one message. What was
-    left out of the attempt that succeeds is lost and comes back in later batches; if a single
-    message fails alone, it is a poison and is left out for good (``poisons``).
+    that only half of what was tried last is tried again, and so on down to one message. If that
+    one fails alone, it is a poison, and all the others are tried without it; after ``max_poisons``
+    of them nothing is, since then it is hardly the messages. What was left out of the attempt that
+    succeeds is lost and comes back in later batches.
 
     >>> halving = Halving([RootRange(0, 4)], whole_retries=0)
     >>> halving.failed()
@@ -23,13 +24,16 @@ class Halving:
     >>> halving.failed()
     (RootRange(first=1, count=3),)
     >>> halving.failed(), halving.poisons
-    ((RootRange(first=0, count=4),), (RootRange(first=0, count=1),))
+    ((RootRange(first=0, count=1),), (RootRange(first=0, count=1),))
     """
 
-    def __init__(self, ranges: Sequence[RootRange], whole_retries: int = 1) -> None:
-        self._all = tuple(sorted(ranges))
-        self._tried = self._all
+    def __init__(
+        self, ranges: Sequence[RootRange], whole_retries: int = 1, max_poisons: int = 2
+    ) -> None:
+        self._suspects = tuple(sorted(ranges))
+        self._tried = self._suspects
         self._whole_retries = whole_retries
+        self._max_poisons = max_poisons
         self.poisons: tuple[RootRange, ...] = ()
 
     @property
@@ -42,11 +46,16 @@ class Halving:
         if self._whole_retries:
             self._whole_retries -= 1
         elif self.tried == 1:
-            self.poisons = self._tried
-            self._tried = ()
+            self._take_out(self._tried)
         else:
             self._tried = _first(self._tried, -(-self.tried // 2))
-        return _without(self._all, self._tried)
+        return tuple(sorted((*self.poisons, *_without(self._suspects, self._tried))))
+
+    def _take_out(self, poison: tuple[RootRange, ...]) -> None:
+        """Part with a message that failed alone: it is the first of the suspects."""
+        self.poisons += poison
+        self._suspects = _without(self._suspects, poison)
+        self._tried = self._suspects if len(self.poisons) < self._max_poisons else ()
 
 
 def _first(ranges: Sequence[RootRange], count: int) -> tuple[RootRange, ...]:

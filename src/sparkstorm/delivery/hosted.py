@@ -11,15 +11,15 @@ import cloudpickle
 import numpy as np
 
 from sparkstorm.acking.ids import U64, make_root
+from sparkstorm.acking.lineage import Lineage
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import Spout
 from sparkstorm.errors import EmitError
 from sparkstorm.execution.columns import CoderError, make_column
 from sparkstorm.execution.packet import Body, PacketWriter
 from sparkstorm.execution.reading import Load
-from sparkstorm.acking.lineage import Lineage
 from sparkstorm.planning.plan import Plan, StreamKey
-from sparkstorm.streams import DEFAULT_STREAM, Stream
+from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.verdicts import Failure, Reason
 
 __all__ = ["HostedTask", "HostedThread", "SpoutLog"]
@@ -114,7 +114,7 @@ class HostedTask:
         self._plan = plan
         self._log = log
         self._arrived = arrived
-        self._spout: Spout = cloudpickle.loads(cloudpickle.dumps(spec.component))  # noqa: S301
+        self._spout: Spout = cloudpickle.loads(cloudpickle.dumps(spec.component))
         self._lock = threading.Lock()
         self._attempts: dict[Hashable, int] = {}
         self._intake: dict[_Lot, _Intake] = {}
@@ -143,7 +143,8 @@ class HostedTask:
     @property
     def drained(self) -> bool:
         """Whether nothing is pending and the spout will emit nothing more."""
-        return not self.pending and not self.waiting and self._spout.exhausted()
+        # in this order: what it emitted before it was exhausted is then seen
+        return self._spout.exhausted() and not self.waiting and not self.pending
 
     def open(self) -> None:
         """Open the spout."""
@@ -241,20 +242,19 @@ class HostedTask:
         self._attempts[msg_id] = attempt + 1
         self._spout.fail(msg_id, failure)
 
-    def _load(
-        self, lot: _Lot, taken: _Intake, sequence: int, lane: int
-    ) -> Load | None:
-        stream = self._plan.stream(StreamKey(self.component, lot.stream))
-        body = self._encode(stream, taken)
+    def _load(self, lot: _Lot, taken: _Intake, sequence: int, lane: int) -> Load | None:
+        key = StreamKey(self.component, lot.stream)
+        body = self._encode(key, taken)
         while body is not None and body.nbytes > _MAX_LOAD_BYTES and len(taken) > 1:
             self._put_back(lot, taken, len(taken) // 2)
-            body = self._encode(stream, taken)
+            body = self._encode(key, taken)
         if body is None:
             return None
         first = make_root(self.task, sequence) if lot.tracked else None
         if first is not None:
             self._pending[first] = _Pending(taken.msg_ids)
-            self._in_flight += body.count
+            with self._lock:
+                self._in_flight += body.count
         return Load(
             component=self.component,
             task=self.task,
@@ -265,7 +265,9 @@ class HostedTask:
             packet=PacketWriter(self.task).data(
                 stream=0, target=0, body=body, lineage=Lineage.untracked(body.count)
             ),
-            direct=np.array(taken.direct, np.int32).tobytes() if stream.direct else None,
+            direct=np.array(taken.direct, np.int32).tobytes()
+            if self._plan.stream(key).direct
+            else None,
         )
 
     def _put_back(self, lot: _Lot, taken: _Intake, keep: int) -> None:
@@ -280,8 +282,9 @@ class HostedTask:
                 theirs[:0] = mine[keep:]  # type: ignore[index]
                 del mine[keep:]  # type: ignore[arg-type]
 
-    def _encode(self, stream: Stream, taken: _Intake) -> Body | None:
+    def _encode(self, key: StreamKey, taken: _Intake) -> Body | None:
         """Encode the messages; those that do not fit the declared fields fail and are left out."""
+        stream = self._plan.stream(key)
         while taken.rows:
             try:
                 columns = [
@@ -290,12 +293,15 @@ class HostedTask:
                 ]
                 return Body.encode(columns, len(taken))
             except CoderError as error:
-                self._refuse(taken, error)
+                self._refuse(key, taken, error)
         return None
 
-    def _refuse(self, taken: _Intake, error: CoderError) -> None:
+    def _refuse(self, key: StreamKey, taken: _Intake, error: CoderError) -> None:
         failure = Failure(
-            reason=Reason.ERROR, component=self.component, task=self.task, message=str(error)
+            reason=Reason.ERROR,
+            component=self.component,
+            task=self.task,
+            message=f"stream {str(key)!r}: {error}",
         )
         bad = set(error.rows)
         for row in error.rows:
@@ -310,7 +316,8 @@ class HostedTask:
         msg_id, ids[index] = ids[index], _GONE
         if msg_id is not _GONE:
             ids.left -= 1
-            self._in_flight -= 1
+            with self._lock:
+                self._in_flight -= 1
         return msg_id
 
 
@@ -329,7 +336,9 @@ class _Pending(list[Hashable]):
 class HostedThread(threading.Thread):
     """Runs a hosted task: verdicts first, then new messages, then a short rest."""
 
-    def __init__(self, task: HostedTask, limit: Callable[[], int], broken: Callable[[BaseException], None]):
+    def __init__(
+        self, task: HostedTask, limit: Callable[[], int], broken: Callable[[BaseException], None]
+    ):
         super().__init__(name=f"sparkstorm-{task.component}-{task.task}", daemon=True)
         self._task = task
         self._limit = limit

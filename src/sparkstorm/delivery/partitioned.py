@@ -199,7 +199,8 @@ class PartitionedTask:
             positions = np.array([position for position, _ in group], np.int64)
             failure = group[0][1]
             self._spout.fail(pending.split, ranges_of(positions), failure)
-            wait = self._policy.delay(attempt=pending.attempt, key=first + int(positions[0]))
+            key = first + int(positions[0])
+            wait = None if failure.final else self._policy.delay(attempt=pending.attempt, key=key)
             if wait is None:
                 self._give_up(pending, positions.tolist(), failure)
                 continue

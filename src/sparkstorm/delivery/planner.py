@@ -41,7 +41,9 @@ class BatchPlanner:
         self._hosted = hosted
         self._partitioned = partitioned
         self._run = run
-        self._sizer = BatchSizer(config.batch_target_secs, config.batch_max_messages)
+        self._sizer = BatchSizer(
+            config.batch_target_secs, config.batch_min_messages, config.batch_max_messages
+        )
         self._message_bytes = _FIRST_GUESS_BYTES
         self._configs: dict[int, Config] = {
             task: config.override(dict(spec.settings))

@@ -4,7 +4,6 @@ from typing import final
 
 __all__ = ["BatchSizer"]
 
-_FIRST = 1_000
 _GROWTH = 4.0
 _SMOOTHING = 0.5
 _FIXED_SHARE = 0.2
@@ -23,10 +22,13 @@ class BatchSizer:
     4000
     """
 
-    def __init__(self, target_secs: float, maximum: int | None = None) -> None:
+    def __init__(
+        self, target_secs: float, minimum: int = 1_000, maximum: int | None = None
+    ) -> None:
         self._target = target_secs
+        self._minimum = minimum
         self._maximum = maximum
-        self._size = float(_FIRST)
+        self._size = float(minimum)
 
     @property
     def limit(self) -> int:
@@ -45,4 +47,4 @@ class BatchSizer:
         if secs < _FIXED_SHARE * self._target:
             bounded = self._size * _GROWTH if messages >= self.limit // 2 else self._size
         smooth = _SMOOTHING if bounded < self._size * 2 else 0.0
-        self._size = max(1.0, smooth * self._size + (1 - smooth) * bounded)
+        self._size = max(self._minimum, smooth * self._size + (1 - smooth) * bounded)

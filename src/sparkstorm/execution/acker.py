@@ -14,7 +14,7 @@ from sparkstorm.execution.packet import DRIVER, Kind, Packet, PacketWriter, read
 from sparkstorm.planning.plan import Plan
 from sparkstorm.verdicts import Failure
 
-__all__ = ["decode_result", "run_ackers"]
+__all__ = ["decode_result", "encode_result", "run_ackers"]
 
 
 def run_ackers(
@@ -36,7 +36,7 @@ def run_ackers(
         else:
             raise InternalError(f"a packet for task {packet.head.target} reached the ackers")
     for task, tally in tallies.items():
-        parts = _encode(tally.result())
+        parts = encode_result(tally.result())
         out.append((partition, PacketWriter(task).for_driver(Kind.OUTCOME, parts)))
     return out
 
@@ -56,7 +56,8 @@ def _take(tally: Tally, packet: Packet) -> None:
             raise InternalError(f"an acker cannot take a packet of kind {other.name}")
 
 
-def _encode(result: TallyResult) -> list[bytes]:
+def encode_result(result: TallyResult) -> list[bytes]:
+    """Encode an acker's result as the parts of an OUTCOME packet."""
     failed = [[root, failure.to_json()] for root, failure in sorted(result.failed.items())]
     head = {
         "acker": result.acker,

@@ -1,5 +1,6 @@
 """Columns of values: how tuples are kept between a component's lists and a packet's bytes."""
 
+import io
 import pickle
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeAlias, final
@@ -28,6 +29,9 @@ Rows: TypeAlias = NDArray[np.int64]
 _DICTIONARY_MIN_ROWS = 64
 """Below this many rows a dictionary saves nothing."""
 
+_OBJECT_BYTES = 100
+"""A guess for a pickled value; what turns out larger is cut again."""
+
 _EXACT: dict[type, pa.DataType] = {
     str: pa.string(),
     int: pa.int64(),
@@ -50,6 +54,11 @@ class Column(Protocol):
     """The values of one field of many tuples."""
 
     def __len__(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the values take when encoded."""
+        ...
 
     def take(self, rows: Rows) -> "Column":
         """The values at these positions."""
@@ -80,18 +89,30 @@ class ArrowColumn:
     def __len__(self) -> int:
         return len(self.array)
 
+    @property
+    def nbytes(self) -> int:
+        return int(self.array.nbytes)
+
     def take(self, rows: Rows) -> "ArrowColumn":
+        """The values at these positions."""
         return ArrowColumn(self.array.take(pa.array(rows)))
 
     def slice(self, start: int, stop: int) -> "ArrowColumn":
+        """The values from ``start`` to ``stop``."""
         return ArrowColumn(self.array.slice(start, stop - start))
 
     def to_list(self) -> list[Any]:
+        """The values as Python objects."""
         values: list[Any] = self.array.to_pylist()
-        return values
+        kind = self.array.type
+        return [_with_dicts(value, kind) for value in values] if _has_map(kind) else values
 
     def hashes(self) -> U64:
-        return hash_array(self.array)
+        """The canonical hash of each value."""
+        try:
+            return hash_array(self.array)
+        except EmitError as error:
+            raise CoderError(str(error), _rows_where(hash_value, self.array.to_pylist())) from None
 
 
 @final
@@ -110,10 +131,16 @@ class DictColumn:
     def __len__(self) -> int:
         return len(self.indices)
 
+    @property
+    def nbytes(self) -> int:
+        return int(self.indices.nbytes)
+
     def take(self, rows: Rows) -> "DictColumn":
+        """The values at these positions."""
         return DictColumn(self.dictionary, self.indices[rows])
 
     def slice(self, start: int, stop: int) -> "DictColumn":
+        """The values from ``start`` to ``stop``."""
         return DictColumn(self.dictionary, self.indices[start:stop])
 
     def compact(self) -> "DictColumn":
@@ -127,6 +154,7 @@ class DictColumn:
         return DictColumn(kept, renumbered[self.indices])
 
     def to_list(self) -> list[Any]:
+        """The values as Python objects."""
         values = np.array([*self.dictionary.to_pylist(), None], dtype=object)
         picked: list[Any] = values[self.indices].tolist()
         return picked
@@ -136,6 +164,7 @@ class DictColumn:
         return self.dictionary.take(pa.array(self.indices))
 
     def hashes(self) -> U64:
+        """The canonical hash of each value."""
         return hash_array(self.dictionary)[self.indices]
 
 
@@ -151,16 +180,24 @@ class ObjectColumn:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def nbytes(self) -> int:
+        return _OBJECT_BYTES * len(self.values)
+
     def take(self, rows: Rows) -> "ObjectColumn":
+        """The values at these positions."""
         return ObjectColumn([self.values[row] for row in rows.tolist()])
 
     def slice(self, start: int, stop: int) -> "ObjectColumn":
+        """The values from ``start`` to ``stop``."""
         return ObjectColumn(self.values[start:stop])
 
     def to_list(self) -> list[Any]:
+        """The values as Python objects."""
         return self.values
 
     def hashes(self) -> U64:
+        """The canonical hash of each value."""
         try:
             return hash_values(self.values)
         except EmitError as error:
@@ -195,12 +232,27 @@ def make_column(field: Field, values: list[Any], *, repeats: bool = False) -> Co
 def pickled(values: list[Any]) -> bytes:
     """Pickle the values of an :class:`ObjectColumn`.
 
+    Equal values give equal bytes, also where one run of a task has one object twice and another
+    run has two equal ones (text out of a cache, say); so no tuple shares an object with another.
+    Only values that contain themselves are pickled in the usual way.
+
     Raises:
         CoderError: some of them cannot be pickled.
     """
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer, pickle.HIGHEST_PROTOCOL)
+    pickler.fast = True  # no references to what was written before
+    try:
+        pickler.dump(values)
+        return buffer.getvalue()
+    except Exception:  # noqa: BLE001 - any error of any user's __reduce__
+        return _pickled_with_references(values)
+
+
+def _pickled_with_references(values: list[Any]) -> bytes:
     try:
         return pickle.dumps(values, pickle.HIGHEST_PROTOCOL)
-    except Exception as error:  # noqa: BLE001 - any error of any user's __reduce__
+    except Exception as error:  # noqa: BLE001 - as above
         raise CoderError(
             f"a value cannot be pickled: {error}", _rows_where(pickle.dumps, values)
         ) from None
@@ -214,6 +266,22 @@ def _rows_where(fails: Callable[[Any], object], values: Iterable[Any]) -> list[i
         except Exception:  # noqa: BLE001 - as above
             rows.append(row)
     return rows
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    inner = (kind.field(index).type for index in range(kind.num_fields))
+    return pa.types.is_map(kind) or any(map(_has_map, inner))
+
+
+def _with_dicts(value: Any, kind: pa.DataType) -> Any:
+    """Turn the pairs that Arrow makes of a map into a dict, also inside of other values."""
+    if value is None or not _has_map(kind):
+        return value
+    if pa.types.is_map(kind):
+        return {key: _with_dicts(item, kind.item_type) for key, item in value}
+    if pa.types.is_struct(kind):
+        return {field.name: _with_dicts(value[field.name], field.type) for field in kind}
+    return [_with_dicts(one, kind.value_type) for one in value]
 
 
 def _dictionary(array: pa.Array) -> Column:

@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import inspect
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
@@ -11,19 +12,24 @@ from typing import Any, final
 from sparkstorm.components.bolt import AnyBolt, Bolt
 from sparkstorm.tuples import Tuple
 
-__all__ = ["Recording", "run_concurrently"]
+__all__ = ["Recording", "is_async", "run_concurrently"]
 
 _Take = Callable[[int, Callable[[Any], None]], None]
 
 
 @final
 class Recording:
-    """A collector that writes down its calls, to be made on the real one later."""
+    """A collector that writes down its calls, to be made on the real one later.
 
-    __slots__ = ("_calls",)
+    Also how ``execute`` ended: what was recorded before it raised is replayed all the same, since
+    a :class:`Bolt` keeps what it emitted.
+    """
+
+    __slots__ = ("_calls", "_error")
 
     def __init__(self) -> None:
         self._calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+        self._error: BaseException | None = None
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         if name.startswith("_"):
@@ -35,9 +41,11 @@ class Recording:
         return record
 
     def replay(self, collector: Any) -> None:
-        """Make the calls on the real collector."""
+        """Make the calls on the real collector, and raise what ``execute`` raised."""
         for name, args, kwargs in self._calls:
             getattr(collector, name)(*args, **kwargs)
+        if self._error is not None:
+            raise self._error
 
 
 _CURRENT: contextvars.ContextVar[Recording] = contextvars.ContextVar("sparkstorm_recording")
@@ -63,7 +71,7 @@ def run_concurrently(bolt: AnyBolt, tuples: Iterable[Tuple], limit: int, take: _
     if isinstance(bolt, Bolt):
         bolt.collector = _CurrentCollector()  # type: ignore[assignment]
     try:
-        if inspect.iscoroutinefunction(bolt.execute):  # type: ignore[attr-defined]
+        if is_async(bolt):
             asyncio.run(_run_coroutines(bolt, tuples, limit, take))
         else:
             _run_threads(bolt, tuples, limit, take)
@@ -72,52 +80,55 @@ def run_concurrently(bolt: AnyBolt, tuples: Iterable[Tuple], limit: int, take: _
             bolt.collector = real
 
 
-def _call(bolt: Any, tup: Tuple) -> tuple[Recording, Any]:
-    recording = Recording()
+def is_async(bolt: AnyBolt) -> bool:
+    """Whether the bolt's ``execute`` is a coroutine function."""
+    return inspect.iscoroutinefunction(bolt.execute)  # type: ignore[attr-defined]
+
+
+def _call(bolt: Any, tup: Tuple, recording: Recording) -> Any:
     _CURRENT.set(recording)
-    args = (tup,) if isinstance(bolt, Bolt) else (tup, recording)
-    return recording, bolt.execute(*args)
+    return bolt.execute(tup) if isinstance(bolt, Bolt) else bolt.execute(tup, recording)
 
 
 def _run_threads(bolt: AnyBolt, tuples: Iterable[Tuple], limit: int, take: _Take) -> None:
-    source = enumerate(tuples)
     with ThreadPoolExecutor(limit, thread_name_prefix="sparkstorm-bolt") as pool:
-        waiting: list[tuple[int, Future[tuple[Recording, Any]]]] = []
-        for index, tup in source:
-            waiting.append((index, pool.submit(_call, bolt, tup)))
+        waiting: deque[tuple[int, Future[Recording]]] = deque()
+        for index, tup in enumerate(tuples):
+            waiting.append((index, pool.submit(_call_recorded, bolt, tup)))
             if len(waiting) >= 2 * limit:
                 _take_first(waiting, take)
         while waiting:
             _take_first(waiting, take)
 
 
-def _take_first(waiting: list[tuple[int, Future[tuple[Recording, Any]]]], take: _Take) -> None:
-    index, future = waiting.pop(0)
-    take(index, lambda collector: future.result()[0].replay(collector))
+def _call_recorded(bolt: Any, tup: Tuple) -> Recording:
+    recording = Recording()
+    try:
+        _call(bolt, tup, recording)
+    except Exception as error:  # noqa: BLE001 - user code: it is raised again by replay
+        recording._error = error  # noqa: SLF001
+    return recording
+
+
+def _take_first(waiting: deque[tuple[int, Future[Recording]]], take: _Take) -> None:
+    index, future = waiting.popleft()
+    take(index, future.result().replay)
 
 
 async def _run_coroutines(bolt: Any, tuples: Iterable[Tuple], limit: int, take: _Take) -> None:
     source = enumerate(tuples)
     while window := list(islice(source, limit * 8)):
         gate = asyncio.Semaphore(limit)
-        results = await asyncio.gather(
-            *(_await_one(bolt, tup, gate) for _, tup in window), return_exceptions=True
-        )
-        for (index, _), result in zip(window, results, strict=True):
-            take(index, _replayer(result))
+        records = await asyncio.gather(*(_await_one(bolt, tup, gate) for _, tup in window))
+        for (index, _), recording in zip(window, records, strict=True):
+            take(index, recording.replay)
 
 
 async def _await_one(bolt: Any, tup: Tuple, gate: asyncio.Semaphore) -> Recording:
     async with gate:
-        recording, awaitable = _call(bolt, tup)
-        await awaitable
+        recording = Recording()
+        try:
+            await _call(bolt, tup, recording)
+        except Exception as error:  # noqa: BLE001 - user code: it is raised again by replay
+            recording._error = error  # noqa: SLF001
         return recording
-
-
-def _replayer(result: Recording | BaseException) -> Callable[[Any], None]:
-    def replay(collector: Any) -> None:
-        if isinstance(result, BaseException):
-            raise result
-        result.replay(collector)
-
-    return replay

@@ -73,8 +73,14 @@ class BasicEmission(_Emission):
 
     def emit(self, values: Sequence[Any], *, stream: str = DEFAULT_STREAM) -> None:
         """Emit a tuple caused by the input."""
-        box = self._default if stream == DEFAULT_STREAM else self._boxes.get(stream)
-        (box or self._box(stream)).add(values, self.current)
+        box = self._default if stream == DEFAULT_STREAM else None
+        if box is None:
+            box = self._box(stream)
+        if box.takes == len(values):  # the usual case, without another call
+            box.rows.append(values[0] if box.takes == 1 else tuple(values))
+            box.parents.append(self.current)
+        else:
+            box.add(values, self.current)
 
     def emit_direct(
         self, task: int, values: Sequence[Any], *, stream: str = DEFAULT_STREAM
@@ -103,8 +109,10 @@ class BoltEmission(_Emission):
         stream: str = DEFAULT_STREAM,
     ) -> None:
         """Emit a tuple; it joins the trees of its anchors."""
-        box = self._default if stream == DEFAULT_STREAM else self._boxes.get(stream)
-        (box or self._box(stream)).add(values, self._parent(anchors))
+        box = self._default if stream == DEFAULT_STREAM else None
+        if box is None:
+            box = self._box(stream)
+        box.add(values, self._parent(anchors))
 
     def emit_direct(
         self,
@@ -119,7 +127,10 @@ class BoltEmission(_Emission):
 
     def ack(self, tup: Tuple) -> None:
         """This task is done with the tuple."""
-        self._inbox.status[self._mine(tup, "ack")] = ACKED
+        inbox, index = self._inbox, tup._index  # noqa: SLF001
+        if tup._origin.inbox is not inbox or inbox.status[index]:  # type: ignore[attr-defined]  # noqa: SLF001
+            self._mine(tup, "ack")  # says what is wrong
+        inbox.status[index] = ACKED
 
     def fail(self, tup: Tuple, reason: str | None = None) -> None:
         """Fail every message that the tuple belongs to, at once."""
@@ -139,6 +150,6 @@ class BoltEmission(_Emission):
             return NO_PARENT
         if anchors.__class__ is Tuple:
             return self._mine(anchors, "anchor to")  # type: ignore[arg-type]
-        with suppress(TypeError):
+        with suppress(TypeError, AttributeError):  # none, or not of tuples
             return tuple({self._mine(one, "anchor to"): None for one in anchors})
         raise EmitError(f"anchors of {self._component!r} are tuples, not {anchors!r}")

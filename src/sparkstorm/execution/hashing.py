@@ -8,7 +8,9 @@ definition; :func:`hash_array` does the same for Arrow arrays at vector speed.
 import datetime
 import decimal
 import hashlib
+import math
 import struct
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,6 +33,8 @@ _BYTES, _INTEGER, _FLOAT, _DATE, _TIME, _TUPLE = (
     0x165667B19E3779F9,
 )
 _NONE = 0xFF51AFD7ED558CCD
+_PRIME = (1 << 61) - 1
+"""Integers that no float and no 64 bits can hold are hashed by their remainder."""
 _SHORT = 64
 """Bytes up to this length are mixed in words of eight; longer ones by BLAKE2b."""
 
@@ -49,20 +53,23 @@ def hash_value(value: Any) -> int:
     True
     """
     if isinstance(value, str):
-        return _hash_bytes(value.encode())
+        return _hash_bytes(value.encode(errors="surrogatepass"))
     if isinstance(value, bytes | bytearray):
         return _hash_bytes(bytes(value))
     if value is None:
         return _NONE
-    if isinstance(value, int | np.integer):
+    if isinstance(value, int | np.integer | np.bool_):
         return _hash_integer(int(value))
     if isinstance(value, float | np.floating):
         return _hash_float(float(value))
     if isinstance(value, decimal.Decimal):
         return _hash_decimal(value)
     if isinstance(value, datetime.datetime):
-        epoch = _EPOCH_UTC if value.tzinfo else _EPOCH_NAIVE
-        return _mix(((value - epoch) // datetime.timedelta(microseconds=1)) ^ _TIME)
+        if value.utcoffset() is None:
+            since = value.replace(tzinfo=None) - _EPOCH_NAIVE
+        else:
+            since = value - _EPOCH_UTC
+        return _mix(since // datetime.timedelta(microseconds=1) ^ _TIME)
     if isinstance(value, datetime.date):
         return _mix((value - _EPOCH).days ^ _DATE)
     if isinstance(value, tuple):
@@ -126,10 +133,8 @@ def _hash_integer(value: int) -> int:
     try:
         as_float = float(value)
     except OverflowError:
-        return _hash_bytes(repr(value).encode())
-    return (
-        _hash_float_bits(as_float) if int(as_float) == value else _hash_bytes(repr(value).encode())
-    )
+        return _mix(value % _PRIME ^ _INTEGER)
+    return _hash_float_bits(as_float) if int(as_float) == value else _mix(value % _PRIME ^ _INTEGER)
 
 
 def _hash_float(value: float) -> int:
@@ -144,14 +149,24 @@ def _hash_float_bits(value: float) -> int:
 
 
 def _hash_decimal(value: decimal.Decimal) -> int:
-    if not value.is_finite():
-        return _hash_float(float(value))
-    if value == value.to_integral_value():
-        return _hash_integer(int(value))
+    """Hash the number itself: no context, no precision of the thread plays a part."""
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):  # an infinity, or not a number
+        return _hash_float(math.nan if value.is_nan() else float(value))
+    number = int(decimal.Decimal((sign, digits, 0)))
+    while exponent < 0 and number % 10 == 0 and number:
+        number, exponent = number // 10, exponent + 1
+    if not number:
+        return _hash_integer(0)
+    if exponent >= 0:
+        if value.adjusted() <= sys.float_info.max_10_exp:
+            return _hash_integer(number * 10**exponent)
+        # Not written out: the power may have a billion digits.
+        return _mix(number * pow(10, exponent, _PRIME) % _PRIME ^ _INTEGER)
     as_float = float(value)
     if decimal.Decimal(as_float) == value:
         return _hash_float_bits(as_float)
-    return _hash_bytes(str(value.normalize()).encode())
+    return _hash_bytes(f"{number:x}E{exponent}".encode())
 
 
 def _hash_bytes(data: bytes) -> int:

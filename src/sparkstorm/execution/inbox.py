@@ -67,22 +67,28 @@ class Inbox:
     def __len__(self) -> int:
         return len(self.status)
 
-    def tuples(self, plan: Plan) -> Iterator[Tuple]:
-        """Decode the tuples, packet by packet."""
+    def deliveries(self, plan: Plan) -> Iterator[tuple[PacketOrigin, Iterator[tuple[int, Any]]]]:
+        """Decode packet by packet: the origin, and the numbered values of its tuples.
+
+        The caller makes the tuples, one at a time: this is the innermost loop of everything.
+        """
         start = 0
         for packet in self._packets:
             key = plan.stream_keys[packet.head.stream]
             fields = Fields(plan.stream(key).names)
             origin = PacketOrigin(self, fields, key.component, key.stream, packet.head.source)
-            yield from _decode(packet, origin, start)
+            yield origin, enumerate(_rows(packet), start)
             start += packet.head.count
 
-    def packets(self) -> Iterator[tuple[Packet, int]]:
-        """The packets, each with the number of its first tuple."""
-        start = 0
-        for packet in self._packets:
-            yield packet, start
-            start += packet.head.count
+    def tuples(self, plan: Plan) -> Iterator[Tuple]:
+        """Decode all tuples."""
+        for origin, numbered in self.deliveries(plan):
+            for index, values in numbered:
+                yield Tuple(values, origin, index)
+
+    def ack_rest(self) -> None:
+        """Mark all tuples as acked that did not fail."""
+        self.status[:] = self.status.replace(bytes([OPEN]), bytes([ACKED]))
 
     def fail(self, index: int, failure: Failure) -> None:
         """Mark a tuple as failed."""
@@ -112,10 +118,6 @@ class Inbox:
         return [Note(root, 1, failure) for root, failure in sorted(found.items())]
 
 
-def _decode(packet: Packet, origin: PacketOrigin, start: int) -> Iterator[Tuple]:
+def _rows(packet: Packet) -> Iterator[tuple[Any, ...]]:
     columns = [column.to_list() for column in packet.columns()]
-    rows: Iterator[tuple[Any, ...]] = (
-        zip(*columns, strict=True) if columns else (() for _ in range(packet.head.count))
-    )
-    for index, values in enumerate(rows, start):
-        yield Tuple(values, origin, index)
+    return zip(*columns, strict=True) if columns else iter([()] * packet.head.count)

@@ -8,6 +8,7 @@ from typing import final
 
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.dispatch import Delivery
+from sparkstorm.execution.exclusion import leave_out
 from sparkstorm.execution.packet import Kind, Packet, PacketHead, read_head
 from sparkstorm.execution.report import Report
 from sparkstorm.execution.state_log import ChunkStore
@@ -105,6 +106,8 @@ class Workshop:
         if task is None:
             task = self._tasks[number] = BoltTask(self.plan, component, number)
         packets = [Packet.decode(data) for data in received]
+        if run.batch.excluded:
+            packets = [leave_out(packet, run.batch) for packet in packets]
         if task.state is None or run.store is None:
             return task.run(packets, run.batch, run.partition)
         index = number - self.plan.tasks[component].start

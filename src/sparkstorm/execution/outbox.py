@@ -1,6 +1,7 @@
 """Outboxes: what a task emitted to one stream in one batch, before it is routed."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, final
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from sparkstorm.acking.lineage import Indexes
 from sparkstorm.errors import EmitError
-from sparkstorm.execution.columns import CoderError, Column, make_column
+from sparkstorm.execution.columns import Column, make_column
 from sparkstorm.execution.routing import Tasks
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import Stream
@@ -26,15 +27,17 @@ class Outbox:
     """The tuples emitted to a stream, with their parents; two lists that grow together.
 
     A stream of one field keeps bare values instead of rows: the usual case is then a plain list.
+    ``takes`` is the number of values of an emit that needs no further check, -1 if there is none.
     """
 
-    __slots__ = ("_keys", "_multi", "direct", "key", "parents", "rows", "stream", "wanted", "width")
+    __slots__ = ("_keys", "direct", "key", "parents", "rows", "stream", "takes", "wanted", "width")
 
     def __init__(self, key: StreamKey, stream: Stream, *, wanted: bool, keys: frozenset[str]):
         self.key = key
         self.stream = stream
         self.width = len(stream.fields)
         self.wanted = wanted
+        self.takes = self.width if wanted and not stream.direct else -1
         self.rows: list[Any] = []
         self.parents: list[Parent] = []
         self.direct: list[int] = []
@@ -87,9 +90,10 @@ class Outbox:
 
     def anchors(self) -> "Anchors":
         """The parents as arrays."""
-        if not any(parent.__class__ is tuple for parent in self.parents):
+        with suppress(ValueError, TypeError):  # numpy refuses what is not all numbers
             parents = np.array(self.parents, np.int64)
-            return Anchors(parents, None)
+            if parents.ndim == 1:  # else: the same number of anchors for each
+                return Anchors(parents, None)
         lists = [p if isinstance(p, tuple) else (p,) for p in self.parents]
         offsets = np.zeros(len(lists) + 1, np.int64)
         np.cumsum([len(one) for one in lists], out=offsets[1:])
@@ -97,10 +101,7 @@ class Outbox:
 
     def _column(self, index: int, values: list[Any]) -> Column:
         field = self.stream.fields[index]
-        try:
-            return make_column(field, values, repeats=field.name in self._keys)
-        except CoderError as error:
-            raise CoderError(f"stream {str(self.key)!r}: {error}", error.rows) from None
+        return make_column(field, values, repeats=field.name in self._keys)
 
     def _misfit(self, values: Sequence[Any], task: int | None) -> EmitError:
         if len(values) != self.width:

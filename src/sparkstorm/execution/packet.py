@@ -3,7 +3,7 @@
 Layout, little-endian: a fixed head, then length-prefixed parts, each padded to eight bytes.
 
 =========  ==================================================================================
-DATA       lineage (by ``tracking``), then one or two parts per column: an encoding byte + bytes
+DATA       lineage (by ``tracking``), then one or two parts per column: encoding, 7 zeros, bytes
 ENTRIES    roots, deltas                           contributions to ack vals
 HOLD       roots                                   roots of which a bolt holds a tuple
 RESET      roots                                   roots whose time-out starts anew
@@ -37,6 +37,9 @@ __all__ = ["DRIVER", "Body", "Kind", "Note", "Packet", "PacketHead", "PacketWrit
 
 _HEAD = struct.Struct("<BBBxHxxiiIIq")
 _VERSION = 1
+
+_DICTIONARY, _ARROW, _PICKLE = (letter.ljust(8, b"\0") for letter in (b"d", b"a", b"p"))
+"""How a column is encoded; eight bytes, so that what follows stays aligned for Arrow."""
 
 DRIVER = 0
 """The target of packets for the driver: taps, outcomes. Task numbers start at 1."""
@@ -246,24 +249,23 @@ def _is_seeded(lineage: Lineage) -> bool:
 def _encode_column(column: Column) -> list[bytes]:
     if isinstance(column, DictColumn):
         small = column.compact()
-        return [b"d" + _arrow_bytes(small.dictionary), small.indices.tobytes()]
+        return [_DICTIONARY + _arrow_bytes(small.dictionary), small.indices.tobytes()]
     if isinstance(column, ArrowColumn):
-        return [b"a" + _arrow_bytes(column.array)]
-    return [b"p" + pickled(column.to_list())]
+        return [_ARROW + _arrow_bytes(column.array)]
+    return [_PICKLE + pickled(column.to_list())]
 
 
 def _decode_columns(parts: Sequence[memoryview]) -> Iterator[Column]:
     waiting = iter(parts)
     for part in waiting:
-        match bytes(part[:1]):
-            case b"d":
-                indices = np.frombuffer(next(waiting), np.int32)
-                yield DictColumn(_read_arrow(part[1:]), indices)
-            case b"a":
-                yield ArrowColumn(_read_arrow(part[1:]))
-            case _:
-                values: list[Any] = pickle.loads(part[1:])  # noqa: S301 - from our own worker
-                yield ObjectColumn(values)
+        encoding, data = bytes(part[:8]), part[8:]
+        if encoding == _DICTIONARY:
+            yield DictColumn(_read_arrow(data), np.frombuffer(next(waiting), np.int32))
+        elif encoding == _ARROW:
+            yield ArrowColumn(_read_arrow(data))
+        else:
+            values: list[Any] = pickle.loads(data)  # noqa: S301 - from our own worker
+            yield ObjectColumn(values)
 
 
 def _arrow_bytes(array: pa.Array) -> bytes:

@@ -6,7 +6,8 @@ both runs must send every tuple to the same place.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from itertools import repeat
+from typing import TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,31 +148,29 @@ def _less_loaded(hashes: U64, first: int, count: int) -> Tasks:
 
 
 def _custom(grouping: CustomGrouping, route: Route, emissions: Emissions) -> Copies:
-    rows, tasks = [], []
+    rows: list[int] = []
+    tasks: list[int] = []
+    faults: dict[int, str] = {}
     columns = [column.to_list() for column in emissions.columns.values()]
-    for row, values in enumerate(zip(*columns, strict=True)):
-        for task in _ask(grouping, route, values, row, emissions.turn):
-            rows.append(row)
-            tasks.append(task)
-    return _sorted(np.array(rows, np.int64), np.array(tasks, np.int32))
-
-
-def _ask(
-    grouping: CustomGrouping, route: Route, values: Sequence[Any], row: int, turn: int
-) -> Sequence[int]:
-    name = type(grouping).__name__
-    try:
-        tasks = grouping.choose_tasks(values, list(route.tasks), turn + row)
-    except Exception as error:
-        raise CoderError(f"{name} raised {type(error).__name__}: {error}", [row]) from error
-    for task in tasks:
-        if task not in route.tasks:
-            raise CoderError(
-                f"{name} chose task {task}, but {route.target!r} has the tasks "
-                f"{route.tasks.start} to {route.tasks.stop - 1}",
-                [row],
+    tuples = zip(*columns, strict=True) if columns else repeat((), emissions.count)
+    for row, values in enumerate(tuples):
+        try:
+            chosen = list(grouping.choose_tasks(values, list(route.tasks), emissions.turn + row))
+        except Exception as error:  # noqa: BLE001 - user code: the tuple fails, the rest goes on
+            faults[row] = f"raised {type(error).__name__}: {error}"
+            continue
+        strangers = [task for task in chosen if task not in route.tasks]
+        if strangers:
+            faults[row] = (
+                f"chose task {strangers[0]}, but {route.target!r} has the tasks "
+                f"{route.tasks.start} to {route.tasks.stop - 1}"
             )
-    return tasks
+        rows += [row] * len(chosen)
+        tasks += chosen
+    if faults:
+        # All at once: whoever catches it drops these rows, and routes the others anew.
+        raise CoderError(f"{type(grouping).__name__} {next(iter(faults.values()))}", list(faults))
+    return _sorted(np.array(rows, np.int64), np.array(tasks, np.int32))
 
 
 def _direct(route: Route, emissions: Emissions) -> Copies:

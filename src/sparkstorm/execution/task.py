@@ -14,7 +14,7 @@ from sparkstorm.components.context import TaskContext
 from sparkstorm.components.stateful import StatefulBolt
 from sparkstorm.errors import AttributeStateError, EmitError
 from sparkstorm.execution.batch import BatchInfo
-from sparkstorm.execution.concurrency import run_concurrently
+from sparkstorm.execution.concurrency import is_async, run_concurrently
 from sparkstorm.execution.dispatch import Delivery, Dispatcher, MisfitError
 from sparkstorm.execution.emission import BasicEmission, BoltEmission
 from sparkstorm.execution.guard import AttributeGuard
@@ -115,46 +115,37 @@ class BoltTask:
 
     def _execute_all(self, inbox: Inbox) -> None:
         bolt = self._bolt
-        if self._concurrency > 1:
+        if self._concurrency > 1 or is_async(bolt):
             run_concurrently(bolt, inbox.tuples(self._plan), self._concurrency, self._one_by_one)
-        elif isinstance(bolt, BasicBolt):
-            self._run_basic(bolt, inbox)
-        elif isinstance(bolt, Bolt) and self._state is not None:
-            self._run_stateful(bolt.execute, self._state, inbox)
+        elif isinstance(bolt, BasicBolt) and isinstance(self._emission, BasicEmission):
+            self._run_basic(bolt, self._emission, inbox)
         elif isinstance(bolt, Bolt):
-            self._run_bolt(bolt.execute, inbox)
+            self._run_bolt(bolt, inbox)
 
-    def _run_basic(self, bolt: BasicBolt, inbox: Inbox) -> None:
-        execute, emission = bolt.execute, self._emission
-        assert isinstance(emission, BasicEmission)
-        for index, tup in enumerate(inbox.tuples(self._plan)):
-            emission.current = index
-            try:
-                execute(tup, emission)
-            except Exception as error:  # noqa: BLE001 - user code: the tuple fails, the rest goes on
-                emission.drop_current()
-                inbox.fail(index, self._failure(error))
-            else:
-                inbox.status[index] = ACKED
+    def _run_basic(self, bolt: BasicBolt, emission: BasicEmission, inbox: Inbox) -> None:
+        execute = bolt.execute
+        for origin, numbered in inbox.deliveries(self._plan):
+            for index, values in numbered:
+                emission.current = index
+                try:
+                    execute(Tuple(values, origin, index), emission)
+                except Exception as error:  # noqa: BLE001 - user code: only its tuple fails
+                    emission.drop_current()
+                    inbox.fail(index, self._failure(error))
+        inbox.ack_rest()
 
-    def _run_bolt(self, execute: Callable[[Tuple], object], inbox: Inbox) -> None:
-        for index, tup in enumerate(inbox.tuples(self._plan)):
-            try:
-                execute(tup)
-            except Exception as error:  # noqa: BLE001 - user code: the tuple fails, the rest goes on
-                inbox.fail(index, self._failure(error))
-
-    def _run_stateful(
-        self, execute: Callable[[Tuple], object], state: StateImage, inbox: Inbox
-    ) -> None:
-        journal = state.journal
-        for index, tup in enumerate(inbox.tuples(self._plan)):
-            mark = len(journal)
-            try:
-                execute(tup)
-            except Exception as error:  # noqa: BLE001 - user code: the tuple fails, the rest goes on
-                state.undo(mark)
-                inbox.fail(index, self._failure(error))
+    def _run_bolt(self, bolt: Bolt, inbox: Inbox) -> None:
+        execute = bolt.execute
+        journal = self._state.journal if self._state is not None else []
+        for origin, numbered in inbox.deliveries(self._plan):
+            for index, values in numbered:
+                mark = len(journal)
+                try:
+                    execute(Tuple(values, origin, index))
+                except Exception as error:  # noqa: BLE001 - user code: only its tuple fails
+                    if self._state is not None:
+                        self._state.undo(mark)
+                    inbox.fail(index, self._failure(error))
 
     def _one_by_one(self, index: int, replay: Callable[[Any], None]) -> None:
         """Take over what a concurrent ``execute`` recorded, in the order of the input."""

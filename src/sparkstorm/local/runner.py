@@ -22,6 +22,9 @@ from sparkstorm.topology.graph import Topology
 
 __all__ = ["LocalRunner"]
 
+_COMMITTED = "local/committed"
+"""The file that says how many batches are committed, as Spark's checkpoint does there."""
+
 _MAX_STEPS = 100_000
 """How often a hosted spout is asked before a batch is run without waiting for more."""
 
@@ -50,9 +53,10 @@ class LocalRunner:
         self.plan: Plan = make_plan(
             topology, name=name, config=config, partitions=partitions, taps=taps
         )
+        self._files = files or MemoryFiles()
         self.coordinator = Coordinator(
             self.plan,
-            files or MemoryFiles(),
+            self._files,
             clock or SystemClock(),
             run=str(os.getpid()),
             on_tap=on_tap,
@@ -65,6 +69,7 @@ class LocalRunner:
 
     def __enter__(self) -> "LocalRunner":
         self.coordinator.open()
+        self._number = int(self._files.read(_COMMITTED) or 0)
         for task in self.coordinator.hosted.values():
             task.open()
         return self
@@ -100,12 +105,16 @@ class LocalRunner:
         for store in self._stores.values():
             store.commit()
         self._number += 1
+        self._files.write(_COMMITTED, str(self._number).encode())
         return True
 
     def run_until_idle(self, max_batches: int = 10_000) -> Statistics:
         """Run batches until the spouts have nothing more for now, and give all verdicts."""
+        idle = 0
         for _ in range(max_batches):
-            if not self.step():
+            # a step without a batch still gives verdicts, upon which spouts may emit again
+            idle = 0 if self.step() else idle + 1
+            if idle == 2:
                 break
         return self.statistics()
 

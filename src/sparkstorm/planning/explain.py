@@ -15,6 +15,10 @@ _WHERE = {
 }
 
 
+_SHAPES = {(True, False): ("([", "])"), (False, False): ("[", "]"), (False, True): ("[(", ")]")}
+"""Mermaid's brackets by (is a spout, is stateful): a pill, a box, a cylinder."""
+
+
 def explain(plan: Plan) -> str:
     """Return the plan as text: the stages in order, with components, streams and routes."""
     return "\n".join(_lines(plan)) + "\n"
@@ -38,8 +42,8 @@ def _stage_lines(plan: Plan, stage: Stage) -> Iterator[str]:
             spec = plan.spec(name)
             extras = f", {spec.concurrency} at a time" if spec.concurrency > 1 else ""
             state = ", stateful" if spec.is_stateful else ""
-            kind = type(spec.component).__name__
-            yield f"  level {index}  {name}: {kind}, tasks {_tasks(plan.tasks[name])}{state}{extras}"
+            kind = f"{type(spec.component).__name__}, tasks {_tasks(plan.tasks[name])}"
+            yield f"  level {index}  {name}: {kind}{state}{extras}"
             for stream in spec.streams:
                 yield from _stream_lines(plan, StreamKey(name, stream))
 
@@ -82,16 +86,10 @@ def _nodes(plan: Plan, stage: Stage) -> Iterator[str]:
         yield f'{_id(ACKER)}(("{ACKER} × {len(plan.ackers)}"))'
     for index in stage.levels:
         for name in plan.levels[index].components:
-            text = f"{name} × {len(plan.tasks[name])}"
-            yield (
-                f'{_id(name)}[("{text}")]'
-                if plan.spec(name).is_stateful
-                else (
-                    f'{_id(name)}(["{text}"])'
-                    if plan.spec(name).is_spout
-                    else f'{_id(name)}["{text}"]'
-                )
-            )
+            text = f"{name} × {len(plan.tasks[name])}".replace('"', "#quot;")
+            spec = plan.spec(name)
+            opening, closing = _SHAPES[spec.is_spout, spec.is_stateful]
+            yield f'{_id(name)}{opening}"{text}"{closing}'
 
 
 def _id(name: str) -> str:

@@ -18,6 +18,9 @@ from sparkstorm.topology.grouping import LocalOrShuffle
 
 __all__ = ["make_plan"]
 
+_MAX_TASKS = 1 << 15
+"""Task numbers are the upper bits of roots, and routing sorts by them as 16-bit numbers."""
+
 
 def make_plan(
     topology: Topology,
@@ -56,7 +59,7 @@ def make_plan(
 
 def check_name(name: str) -> str:
     """Return the topology's name, or raise ConfigError if it could not be a folder's name."""
-    if not name or name.startswith(".") or any(not (c.isalnum() or c in "._-") for c in name):
+    if not name[:1].isalnum() or any(not (c.isalnum() or c in "._-") for c in name):
         raise ConfigError(
             f"{name!r} is not a topology name: use letters, digits, '.', '_' and '-', "
             f"and start with a letter or digit"
@@ -73,6 +76,8 @@ def number_tasks(topology: Topology, config: Config, partitions: int) -> dict[st
     for name in sorted(counts):
         tasks[name] = range(start, start + counts[name])
         start += counts[name]
+    if start > _MAX_TASKS + 1:
+        raise TopologyError(f"there are {start - 1} tasks: at most {_MAX_TASKS} are possible")
     return tasks
 
 

@@ -49,5 +49,5 @@ class IteratorSpout(ReplayingSpout):
         return None
 
     def exhausted(self) -> bool:
-        """Whether the iterable has ended."""
-        return self._ended
+        """Whether the iterable has ended, and no message waits for a retry."""
+        return self._ended and not self.kept

@@ -53,7 +53,8 @@ class ReplayingSpout(Spout):
 
     def fail(self, msg_id: Hashable, failure: Failure) -> None:
         """Set the message aside until its retry is due, or give it up."""
-        wait = self._policy.delay(attempt=failure.attempt, key=next(self._tie))
+        key = next(self._tie)
+        wait = None if failure.final else self._policy.delay(attempt=failure.attempt, key=key)
         if wait is None:
             self._kept.pop(msg_id, None)
             self.collector.give_up(msg_id, failure)

@@ -85,12 +85,14 @@ class FeederSpout(Spout):
 
     def next_tuple(self) -> None:
         """Emit the next message fed."""
-        try:
-            values, msg_id, stream = self._feed.waiting.popleft()
-        except IndexError:
-            return
-        self._feed.emitting_tasks[msg_id] = self._task
-        self._collector.emit(values, msg_id=msg_id, stream=stream)
+        feed = self._feed
+        with feed.lock:
+            if feed.waiting:
+                values, msg_id, stream = feed.waiting[0]
+                feed.emitting_tasks[msg_id] = self._task
+                self._collector.emit(values, msg_id=msg_id, stream=stream)
+                # only now: a feed without waiting messages has emitted all of them
+                feed.waiting.popleft()
 
     def ack(self, msg_id: Hashable) -> None:
         """Remember the verdict."""
@@ -130,8 +132,9 @@ class FixedSpout(Spout):
     def next_tuple(self) -> None:
         """Emit the next row."""
         if self._left:
-            number, row = self._left.popleft()
+            number, row = self._left[0]
             self._collector.emit(row, msg_id=number, stream=self._stream)
+            self._left.popleft()
 
     def fail(self, msg_id: Hashable, failure: Failure) -> None:
         """Leave it at that: the harness counts it."""

@@ -169,7 +169,8 @@ class TopologyBuilder:
 
 
 def _finish(draft: _Draft) -> ComponentSpec:
-    streams: dict[str, Stream] = declare(draft.component.outputs)
+    # What is no component at all has no outputs either; validation says what it is instead.
+    streams: dict[str, Stream] = declare(getattr(draft.component, "outputs", ()))
     return ComponentSpec(
         id=draft.id,
         component=draft.component,

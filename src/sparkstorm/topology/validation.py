@@ -1,16 +1,19 @@
 """The rules of a well-wired topology, one function each; all faults are reported together."""
 
+import inspect
 from collections.abc import Iterator, Sequence
+from graphlib import CycleError, TopologicalSorter
 
 import cloudpickle
 import pyarrow as pa
 
 from sparkstorm.components.bolt import AnyBolt
 from sparkstorm.components.spout import PartitionedSpout, Spout
-from sparkstorm.config import COMPONENT_KEYS
+from sparkstorm.config import COMPONENT_KEYS, Config
+from sparkstorm.errors import ConfigError
 from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.topology.graph import ComponentSpec
-from sparkstorm.topology.grouping import Direct, FieldsGrouping, PartialKey, describe
+from sparkstorm.topology.grouping import Direct, FieldsGrouping, Grouping, PartialKey, describe
 
 __all__ = ["faults_of", "unpicklable_attribute"]
 
@@ -44,14 +47,23 @@ def _ids(specs: _Specs) -> Iterator[str]:
 
 def _numbers(specs: _Specs) -> Iterator[str]:
     for spec in specs:
-        if spec.parallelism < 1:
-            yield f"component {spec.id!r} has parallelism {spec.parallelism}: it needs at least 1"
-        if spec.concurrency < 1:
-            yield f"component {spec.id!r} has concurrency {spec.concurrency}: it needs at least 1"
-        if spec.concurrency > 1 and spec.is_stateful:
+        numbers: dict[str, object] = {
+            "parallelism": spec.parallelism,
+            "concurrency": spec.concurrency,
+        }
+        for name, value in numbers.items():
+            if not isinstance(value, int) or value < 1:
+                yield f"component {spec.id!r} has {name} {value!r}: it needs a number, at least 1"
+        if spec.is_stateful and spec.concurrency != 1:
             yield (
                 f"component {spec.id!r} keeps state and has concurrency {spec.concurrency}: "
                 f"state has one writer, use more tasks instead"
+            )
+        execute = getattr(spec.component, "execute", None)
+        if spec.is_stateful and inspect.iscoroutinefunction(execute):
+            yield (
+                f"component {spec.id!r} keeps state and its execute is async: state has one "
+                f"writer, await in a bolt before it"
             )
 
 
@@ -72,16 +84,21 @@ def _settings(specs: _Specs) -> Iterator[str]:
                     f"component {spec.id!r} sets {key!r}: a component may set "
                     f"{', '.join(sorted(COMPONENT_KEYS))} only"
                 )
+        try:
+            Config(**{key: spec.settings[key] for key in COMPONENT_KEYS & set(spec.settings)})
+        except ConfigError as error:
+            yield f"component {spec.id!r}: {error}"
 
 
 def _picklable(specs: _Specs) -> Iterator[str]:
     for spec in specs:
-        attribute = unpicklable_attribute(spec.component)
-        if attribute is not None:
-            name, why = attribute
+        fault = unpicklable_attribute(spec.component)
+        if fault is not None:
+            name, why = fault
+            what = f"its attribute {name!r}" if name else "it"
             yield (
-                f"component {spec.id!r} cannot be sent to the workers: its attribute {name!r} "
-                f"cannot be pickled ({why}). Make it in open or prepare"
+                f"component {spec.id!r} cannot be sent to the workers: {what} cannot be pickled "
+                f"({why}). Make what cannot be sent in open or prepare"
             )
 
 
@@ -91,6 +108,8 @@ def _sources(specs: _Specs) -> Iterator[str]:
     for spec in specs:
         if isinstance(spec.component, AnyBolt) and not spec.subscriptions:
             yield f"bolt {spec.id!r} subscribes to nothing: give it a grouping"
+        if spec.is_spout and spec.subscriptions:
+            yield f"spout {spec.id!r} subscribes to something: only bolts do"
 
 
 def _references(specs: _Specs) -> Iterator[str]:
@@ -113,9 +132,11 @@ def _references(specs: _Specs) -> Iterator[str]:
                 yield from _edge(spec, source, edge.stream, edge.grouping)
 
 
-def _edge(spec: ComponentSpec, source: ComponentSpec, name: str, grouping: object) -> Iterator[str]:
+def _edge(
+    spec: ComponentSpec, source: ComponentSpec, name: str, grouping: Grouping
+) -> Iterator[str]:
     stream = source.streams[name]
-    edge = f"bolt {spec.id!r} reads {source.id}/{name} by {describe(grouping)}"  # type: ignore[arg-type]
+    edge = f"bolt {spec.id!r} reads {source.id}/{name} by {describe(grouping)}"
     if stream.direct and not isinstance(grouping, Direct):
         yield f"{edge}, but the stream is declared direct: use direct_grouping"
     if isinstance(grouping, Direct) and not stream.direct:
@@ -146,34 +167,34 @@ def _partitioned_streams(specs: _Specs) -> Iterator[str]:
 
 
 def _cycles(specs: _Specs) -> Iterator[str]:
-    readers: dict[str, list[str]] = {spec.id: [] for spec in specs}
-    waiting = {spec.id: 0 for spec in specs}
-    for spec in specs:
-        for edge in spec.subscriptions:
-            if edge.source in readers:
-                readers[edge.source].append(spec.id)
-                waiting[spec.id] += 1
-    free = [name for name, count in waiting.items() if count == 0]
-    while free:
-        for reader in readers[free.pop()]:
-            waiting[reader] -= 1
-            if waiting[reader] == 0:
-                free.append(reader)
-    stuck = [name for name, count in waiting.items() if count > 0]
-    if stuck:
+    sources = TopologicalSorter({s.id: [edge.source for edge in s.subscriptions] for s in specs})
+    try:
+        sources.prepare()
+    except CycleError as error:
         yield (
-            f"the topology has a cycle through {' → '.join(stuck)}: "
+            f"the topology has a cycle through {' → '.join(error.args[1])}: "
             f"a tuple could go round for ever; break it"
         )
 
 
 def unpicklable_attribute(component: object) -> tuple[str, str] | None:
-    """Return the attribute that keeps an object from being pickled, with the reason."""
-    for name, value in vars(component).items() if hasattr(component, "__dict__") else ():
-        try:
-            cloudpickle.dumps(value)
-        except Exception as error:  # noqa: BLE001 - any error of any user's __reduce__
-            return name, str(error)
+    """Return the attribute that keeps an object from being pickled, with the reason.
+
+    The attribute is empty if the object itself cannot be pickled although its attributes can.
+    """
+    why = _pickle_error(component)
+    if why is None:
+        return None
+    attributes = getattr(component, "__dict__", {})
+    faults = ((name, _pickle_error(value)) for name, value in attributes.items())
+    return next(((name, fault) for name, fault in faults if fault is not None), ("", why))
+
+
+def _pickle_error(value: object) -> str | None:
+    try:
+        cloudpickle.dumps(value)
+    except Exception as error:  # noqa: BLE001 - any error of any user's __reduce__
+        return str(error)
     return None
 
 

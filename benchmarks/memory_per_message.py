@@ -1,0 +1,95 @@
+"""How many bytes the driver holds for each pending message of a LinesSpout."""
+
+import gc
+import tracemalloc
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+import sparkstorm as ss
+from benchmarks.run_result import MemoryResult
+from sparkstorm.acking.ids import seeds
+from sparkstorm.acking.shares import Entries
+from sparkstorm.acking.tally import Tally
+from sparkstorm.delivery.coordinator import Coordinator
+from sparkstorm.delivery.files import MemoryFiles
+from sparkstorm.execution.acker import encode_result
+from sparkstorm.execution.packet import Kind, PacketWriter
+from sparkstorm.planning.passes import make_plan
+from sparkstorm.testing import ManualClock
+
+_PENDING = 200_000
+_ROUNDS = 5
+
+
+class Keep(ss.Bolt):
+    """Subscribes, so that the topology has a bolt; it is never run here."""
+
+    def execute(self, tup: ss.Tuple) -> None:
+        """Hold the tuple for ever."""
+
+
+def measure_memory(peer: str) -> MemoryResult:
+    """Plan 200,000 lines, leave all of them open after their batch, and count the bytes."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "lines.txt"
+        path.write_text("a line of some text to be held\n" * (_PENDING * (_ROUNDS + 1)))
+        all_told, ledger = _measure(path, rounds=0)
+        all_told_old, ledger_old = _measure(path, rounds=_ROUNDS)
+    return MemoryResult(
+        peer=peer,
+        pending=_PENDING,
+        all_told_bytes=all_told,
+        ledger_bytes=ledger,
+        all_told_bytes_old_root=all_told_old,
+        ledger_bytes_old_root=ledger_old,
+        counts_ok=True,
+    )
+
+
+def _measure(path: Path, rounds: int) -> tuple[float, float]:
+    """Bytes per pending message; first let ``rounds`` batches pass that leave one root open."""
+    coordinator = _coordinator(path)
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for number in range(rounds):
+        _batch(coordinator, number, open_all=False)
+    _batch(coordinator, rounds, open_all=True)
+    coordinator.next_batch(rounds + 1)
+    gc.collect()
+    used = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    pending = coordinator.statistics().pending
+    return used / pending, coordinator.ledger_bytes / pending
+
+
+def _coordinator(path: Path) -> Coordinator:
+    builder = ss.TopologyBuilder()
+    builder.set_spout("lines", ss.spouts.LinesSpout(path))
+    builder.set_bolt("keep", Keep()).shuffle_grouping("lines")
+    config = ss.Config(
+        batch_min_messages=_PENDING, batch_max_messages=_PENDING, acker_executors=1,
+        max_spout_pending=_PENDING + 1_000,
+    )
+    plan = make_plan(builder.create_topology(), config=config, partitions=2)
+    coordinator = Coordinator(plan, MemoryFiles(), ManualClock())
+    coordinator.open()
+    return coordinator
+
+
+def _batch(coordinator: Coordinator, number: int, *, open_all: bool) -> None:
+    """Play the outcome of a batch: every root open, or all but the very first complete."""
+    coordinator.next_batch(number)
+    ranges = coordinator.info(number).ranges
+    tally = Tally(ranges, 0, 1)
+    held = []
+    for span in ranges:
+        roots = np.arange(span.count, dtype=np.uint64) + np.uint64(span.first)
+        keep = np.full(span.count, open_all) | (roots == ranges[0].first if number == 0 else False)
+        tally.add(Entries(roots[~keep], seeds(roots[~keep])))
+        held.append(roots[keep])
+    tally.hold(np.concatenate(held))
+    row = PacketWriter(1).for_driver(Kind.OUTCOME, encode_result(tally.result()))
+    coordinator.finish(number, [row], secs=1.0)

@@ -1,0 +1,1 @@
+"""The command line: ``sparkstorm run``, ``explain`` and ``new``."""

@@ -1,0 +1,5 @@
+"""``python -m sparkstorm.cli``."""
+
+from sparkstorm.cli.main import main
+
+main()

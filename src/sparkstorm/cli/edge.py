@@ -1,0 +1,58 @@
+"""The outer edge of every command: errors become one sentence and an exit code."""
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import NoReturn
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from sparkstorm.errors import BatchError, InternalError, SparkstormError
+
+__all__ = ["Code", "edge"]
+
+
+class Code(IntEnum):
+    """The exit codes."""
+
+    DONE = 0
+    """Everything was acked."""
+    UNDONE = 1
+    """Messages were left pending or given up, or the run failed."""
+    BAD_INPUT = 2
+    """A file, a setting, the checkpoint or the environment does not fit."""
+    INTERRUPTED = 130
+    """Stopped at once, by a second Ctrl-C."""
+
+
+@contextmanager
+def edge(verbose: bool = False) -> Iterator[None]:
+    """Say in one sentence what is wrong, with a trace only if ``verbose``, and exit."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        _leave("stopped at once; a restart on the same checkpoint goes on", Code.INTERRUPTED)
+    except (BatchError, InternalError) as error:
+        _leave("\n".join([str(error), *_notes(error)]), Code.UNDONE, verbose)
+    except SparkstormError as error:
+        _leave(str(error), Code.BAD_INPUT, verbose)
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:  # noqa: BLE001 - the outer edge of the program
+        text = f"unexpected {type(error).__name__}: {error}".strip()
+        _leave(f"{text} (see where with --verbose, and please report it)", Code.UNDONE, verbose)
+
+
+def _notes(error: BaseException) -> list[str]:
+    return getattr(error, "__notes__", [])
+
+
+def _leave(message: str, code: Code, verbose: bool = False) -> NoReturn:
+    if verbose:
+        traceback.print_exc()
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(Text.assemble(("sparkstorm: ", "bold red"), message))
+    raise typer.Exit(code)

@@ -1,0 +1,151 @@
+"""From ``FILE.py`` or ``module:name`` to a topology whose classes work in the workers too."""
+
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, final
+
+import cloudpickle
+
+from sparkstorm.errors import SparkstormError, TopologyError
+from sparkstorm.topology.builder import TopologyBuilder
+from sparkstorm.topology.graph import Topology
+
+__all__ = ["Loaded", "load"]
+
+_MODULE_PREFIX = "sparkstorm_file_"
+"""A file is loaded under a name that no other module has, whatever it is called."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A topology, the name it gets unless another is given, and the folder its modules are in."""
+
+    topology: Topology
+    name: str
+    folder: Path
+
+
+def load(target: str, args: Sequence[str] = ()) -> Loaded:
+    """Load a topology from ``FILE.py``, ``FILE.py:name`` or ``module:name``.
+
+    The folder is put on the module path, of this process and of those that Spark starts from it.
+
+    Raises:
+        TopologyError: naming the file and what is wrong with it.
+    """
+    place, _, name = target.partition(":")
+    is_file = place.endswith(".py") or os.sep in place or Path(place).exists()
+    folder = Path(place).resolve().parent if is_file else Path.cwd()
+    _offer(folder)
+    module = _load_file(place) if is_file else _import(place)
+    stem = Path(place).stem if is_file else place.rpartition(".")[2]
+    topology = _topology_of(module, name or "topology", target, list(args))
+    return Loaded(topology, re.sub(r"[^\w.-]", "-", stem).lstrip(".") or "topology", folder)
+
+
+def _offer(folder: Path) -> None:
+    """Let modules of a folder be imported, here and in the processes that Spark starts."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if str(folder) not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *filter(None, paths)])
+
+
+def _load_file(place: str) -> ModuleType:
+    path = Path(place).resolve()
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "there is no such file"
+        raise TopologyError(f"{place!r}: {what}. Give the Python file that defines the topology")
+    name = _MODULE_PREFIX + re.sub(r"\W", "_", path.stem)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise TopologyError(f"{place!r} is not a Python file: its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    # Workers cannot import it under this name, so its classes travel as they are. Modules beside
+    # it are imported by the workers: those may hold what cannot be pickled.
+    cloudpickle.register_pickle_by_value(module)
+    loader = spec.loader
+    _guard(place, lambda: loader.exec_module(module))
+    return module
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        missing = importlib.util.find_spec(name) is None
+    except (ImportError, ValueError):
+        missing = True
+    if missing:
+        raise TopologyError(
+            f"there is no file and no module {name!r}: give a file (FILE.py), or a module that "
+            f"can be imported from here (module:name)"
+        )
+    module: ModuleType = _guard(name, lambda: importlib.import_module(name))
+    return module
+
+
+def _topology_of(module: ModuleType, name: str, target: str, args: list[str]) -> Topology:
+    if not hasattr(module, name):
+        raise TopologyError(
+            f"{target!r} defines no {name!r}: set {name} to what TopologyBuilder.create_topology() "
+            f"returned, or define a function {name}() that returns it"
+        )
+    found = getattr(module, name)
+    if not isinstance(found, Topology | TopologyBuilder) and callable(found):
+        found = _call(found, name, target, args)
+    elif args:
+        raise TopologyError(
+            f"{target!r} takes no arguments: make {name} a function of a list of strings to use "
+            f"{' '.join(args)!r}"
+        )
+    if isinstance(found, TopologyBuilder):
+        found = found.create_topology()
+    if not isinstance(found, Topology):
+        raise TopologyError(
+            f"{name!r} of {target!r} is a {type(found).__name__}, not a topology: use what "
+            f"TopologyBuilder.create_topology() returns"
+        )
+    return found
+
+
+def _call(function: Callable[..., Any], name: str, target: str, args: list[str]) -> Any:
+    wants = len(inspect.signature(function).parameters)
+    if wants > 1 or (args and not wants):
+        raise TopologyError(
+            f"the function {name!r} of {target!r} takes {wants} parameters: let it take one, the "
+            f"list of arguments after --" + (", or give none" if args else "")
+        )
+    return _guard(target, lambda: function(args) if wants else function())
+
+
+def _guard(target: str, action: Callable[[], Any]) -> Any:
+    """Run the user's code; whatever it raises is said in one sentence."""
+    try:
+        return action()
+    except SparkstormError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise TopologyError(
+            f"{target!r} could not be loaded: {_where(error)}{type(error).__name__}: {error}"
+        ) from error
+
+
+def _where(error: BaseException) -> str:
+    """The last line of the user's own code that the error passed."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "importlib" not in frame.filename and Path(__file__) != Path(frame.filename)
+    ]
+    return f"line {frames[-1].lineno} of {frames[-1].filename}, " if frames else ""

@@ -1,0 +1,182 @@
+"""The command tree: options and help; what they do stands in a module per command."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sparkstorm._version import __version__
+from sparkstorm.cli.edge import edge
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="sparkstorm",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: [bold]sparkstorm new hello && sparkstorm run hello/topology.py "
+    "--available-now[/]",
+)
+
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE.py|MODULE:NAME",
+        help="Where the topology is: a file that defines [bold]topology[/] (a topology, or a "
+        "function that returns one), or a name in a module.",
+        show_default=False,
+    ),
+]
+Args = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[-- ARGS…]",
+        help="Arguments for the function topology(args).",
+        show_default=False,
+    ),
+]
+Name = Annotated[
+    str | None,
+    typer.Option("--name", help="The topology's name.", show_default="the file's name"),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-c",
+        "--config",
+        metavar="KEY=VALUE",
+        help="A setting, by its own name or by Storm's key. May be repeated.",
+        show_default=False,
+    ),
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="Show Spark's own messages, and traces of errors.")
+]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"sparkstorm {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Run topologies of spouts and bolts on Spark, every message tracked."""
+
+
+@app.command(
+    epilog="Example: [bold]sparkstorm run examples/word_count.py --available-now "
+    "-c max_retries=3 --tap count -- book.txt[/]"
+)
+def run(
+    target: Target,
+    args: Args = None,
+    *,
+    master: Annotated[
+        str, typer.Option("--master", help="Where Spark runs: local[N], spark://…, yarn, …")
+    ] = "local[*]",
+    name: Name = None,
+    settings: Settings = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoint",
+            metavar="DIR",
+            help="Folder that keeps progress and state over restarts.",
+            show_default="a temporary one",
+        ),
+    ] = None,
+    available_now: Annotated[
+        bool,
+        typer.Option("--available-now", help="Stop when all that is there has been processed."),
+    ] = False,
+    taps: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tap",
+            metavar="COMPONENT",
+            help="Print what this component emits; as JSON lines if stdout is no terminal. "
+            "May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    verbose: Verbose = False,
+) -> None:
+    """Run a topology until it is drained (--available-now) or stopped by Ctrl-C.
+
+    Ctrl-C once finishes what is pending and stops; twice stops at once.
+
+    Exit codes: 0 every message acked; 1 some were left pending or given up, or the run failed;
+    2 a file, a setting, the checkpoint or the environment does not fit; 130 stopped at once.
+    """
+    with edge(verbose):
+        from sparkstorm.cli.run import RunOptions, run_topology
+
+        code = run_topology(
+            RunOptions(
+                target=target,
+                args=args or (),
+                master=master,
+                name=name,
+                settings=settings or (),
+                checkpoint=checkpoint,
+                available_now=available_now,
+                taps=taps or (),
+                verbose=verbose,
+            )
+        )
+        raise typer.Exit(code)
+
+
+@app.command(epilog="Example: [bold]sparkstorm explain examples/word_count.py --mermaid[/]")
+def explain(
+    target: Target,
+    args: Args = None,
+    *,
+    name: Name = None,
+    settings: Settings = None,
+    mermaid: Annotated[
+        bool, typer.Option("--mermaid", help="Draw it as a Mermaid flowchart instead.")
+    ] = False,
+    verbose: Verbose = False,
+) -> None:
+    """Show what a topology becomes on Spark: stages, exchanges, tasks, routes. Starts nothing."""
+    with edge(verbose):
+        from sparkstorm.cli.explain import explanation
+
+        text = explanation(target, args or (), name=name, settings=settings or (), picture=mermaid)
+        typer.echo(text, nl=False)
+
+
+@app.command(epilog="Example: [bold]sparkstorm new hello && cd hello && python -m pytest[/]")
+def new(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A new or empty folder.", show_default=False)
+    ],
+    verbose: Verbose = False,
+) -> None:
+    """Write a starter project: a topology, its input, a test, a README."""
+    with edge(verbose):
+        from sparkstorm.cli.new import create_project
+
+        for path in create_project(folder):
+            typer.echo(f"wrote {path}")
+        typer.echo(f"Now run it: sparkstorm run {folder / 'topology.py'} --available-now")
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

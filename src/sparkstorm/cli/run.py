@@ -1,0 +1,176 @@
+"""``sparkstorm run``: load, check, start Spark, watch, drain, sum up."""
+
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from sparkstorm.cli.edge import Code
+from sparkstorm.cli.loading import Loaded, load
+from sparkstorm.cli.screen import NoteHandler, Screen
+from sparkstorm.cli.settings import parse_settings
+from sparkstorm.cli.signals import StopSignals
+from sparkstorm.cli.spark_log import SparkLog
+from sparkstorm.config import Config
+from sparkstorm.errors import BatchError, EnvironmentFault, InternalError, SparkstormError
+from sparkstorm.metrics import Statistics
+from sparkstorm.planning.passes import make_plan
+
+__all__ = ["RunOptions", "run_topology"]
+
+_LOOK_SECS = 0.2
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What was asked for on the command line."""
+
+    target: str
+    args: Sequence[str] = ()
+    master: str = "local[*]"
+    name: str | None = None
+    settings: Sequence[str] = ()
+    checkpoint: str | None = None
+    available_now: bool = False
+    taps: Sequence[str] = ()
+    verbose: bool = False
+
+
+def run_topology(options: RunOptions) -> Code:
+    """Run a topology until it is drained or stopped.
+
+    1. everything that can be wrong without Spark is checked
+    2. Spark starts, with its chatter led aside
+    3. the topology runs until it is done or asked to stop, then drains
+    4. the summary says how it ended
+    """
+    config = parse_settings(options.settings)
+    loaded = load(options.target, options.args)
+    name = options.name or loaded.name
+    make_plan(loaded.topology, name=name, config=config, taps=options.taps)
+    with ExitStack() as stack:
+        screen = Screen(loaded.topology)
+        _listen(screen, stack, verbose=options.verbose)
+        log = SparkLog(name, verbose=options.verbose)
+        stack.enter_context(_kept_only_if_needed(log))
+        session = _start_spark(name, options.master, log, screen, loaded)
+        stack.callback(session.stop)
+        statistics = _watch(name, config, loaded, session, screen, options)
+    screen.summary(name, statistics)
+    _close_stdout(screen)
+    return Code.UNDONE if statistics.pending or statistics.given_up else Code.DONE
+
+
+def _start_spark(
+    name: str, master: str, log: SparkLog, screen: Screen, loaded: Loaded
+) -> Any:  # a SparkSession; only sparkstorm.spark names it
+    from sparkstorm.spark.driver.session import make_session
+
+    screen.status(f"starting Spark on {master}")
+    try:
+        with log.inherited():
+            session = make_session(name, master)
+    except SparkstormError:
+        raise
+    except Exception as error:
+        raise EnvironmentFault(
+            f"Spark did not start on --master {master}: {_cause(error)} (run again with --verbose "
+            f"to see Spark's own messages)"
+        ) from error
+    if not master.startswith("local"):
+        _ship_modules(session, loaded)
+    return session
+
+
+def _watch(
+    name: str,
+    config: Config,
+    loaded: Loaded,
+    session: Any,
+    screen: Screen,
+    options: RunOptions,
+) -> Statistics:
+    from sparkstorm.spark.runner import submit
+
+    run = submit(
+        loaded.topology,
+        name=name,
+        config=config,
+        session=session,
+        checkpoint=options.checkpoint,
+        taps=options.taps,
+        on_tap=screen.tap,
+        on_log=screen.log,
+    )
+    with ExitStack() as stack:
+        stack.callback(run.stop, drain=False)  # if anything goes wrong; else it is stopped by then
+        signals = stack.enter_context(StopSignals())
+        stack.enter_context(screen.live(run.statistics))
+        screen.status("running")
+        wait = run.wait_until_drained if options.available_now else run.await_termination
+        while not (signals.asked.is_set() or screen.reader_gone or wait(_LOOK_SECS)):
+            screen.tick(run.statistics())
+        if signals.asked.is_set():
+            screen.status("draining, once more Ctrl-C to stop at once")
+        return run.stop(drain=True)
+
+
+def _ship_modules(session: Any, loaded: Loaded) -> None:
+    """Send the modules beside the topology's file to the executors of a cluster."""
+    context = session.sparkContext
+    for path in sorted(loaded.folder.glob("*.py")):
+        context.addPyFile(str(path))
+    for package in sorted(loaded.folder.glob("*/__init__.py")):
+        base = Path(tempfile.mkdtemp(prefix="sparkstorm-ship-")) / package.parent.name
+        archive = shutil.make_archive(
+            str(base), "zip", root_dir=loaded.folder, base_dir=package.parent.name
+        )
+        context.addPyFile(archive)
+
+
+def _listen(screen: Screen, stack: ExitStack, *, verbose: bool) -> None:
+    """Lead Python's logging to the screen: warnings of ours, with ``verbose`` everybody's."""
+    root, ours = logging.getLogger(), logging.getLogger("sparkstorm")
+    quiet, handler = logging.NullHandler(), NoteHandler(screen)
+    target = root if verbose else ours
+    root.addHandler(quiet)
+    target.addHandler(handler)
+    stack.callback(root.removeHandler, quiet)
+    stack.callback(target.removeHandler, handler)
+    if verbose:
+        ours.setLevel(logging.INFO)
+
+
+@contextmanager
+def _kept_only_if_needed(log: SparkLog) -> Iterator[None]:
+    """Remove the log, unless Spark's messages may help to understand what went wrong."""
+    try:
+        yield
+    except (BatchError, InternalError) as error:
+        if log.path is not None:
+            error.add_note(f"Spark's own messages are in {log.path}")
+        raise
+    except BaseException:
+        log.discard()
+        raise
+    log.discard()
+
+
+def _cause(error: BaseException) -> str:
+    """The line of an error, perhaps of Java's, that says what happened."""
+    lines = [line.strip().lstrip(": ") for line in str(error).splitlines() if line.strip()]
+    java = [line for line in lines if "Exception: " in line or "Error: " in line]
+    return (java or lines or [type(error).__name__])[0]
+
+
+def _close_stdout(screen: Screen) -> None:
+    """If nobody reads stdout any more, keep Python from complaining when it exits."""
+    if screen.reader_gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

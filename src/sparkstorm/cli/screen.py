@@ -1,0 +1,208 @@
+"""What a run shows: progress and log lines on stderr, tapped tuples on stdout."""
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, final
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from sparkstorm.execution.report import LogLine
+from sparkstorm.metrics import Statistics
+from sparkstorm.planning.plan import StreamKey
+from sparkstorm.topology.graph import Topology
+
+__all__ = ["NoteHandler", "Screen", "progress_text", "summary_table"]
+
+_LINE_SECS = 10.0
+"""How often a line is written where there is no terminal to draw on."""
+
+_STYLES = {"warning": "yellow", "error": "red", "critical": "bold red", "debug": "dim"}
+
+
+@final
+class Screen:
+    """The terminal, or whatever the standard streams lead to.
+
+    ``tap`` and ``log`` are called on the engine's threads.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        self.err = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.out = Console(highlight=False, soft_wrap=True)
+        self.reader_gone = False
+        self._topology = topology
+        self._rate = _Rate()
+        self._started = self._last_line = time.monotonic()
+        self._status = ""
+        self._drawing = False
+
+    def status(self, text: str) -> None:
+        """Say what is going on beside the counts."""
+        self._status = text
+        if not (self.err.is_terminal and self._drawing):
+            self.err.print(text, style="dim")
+
+    def live(self, statistics: Callable[[], Statistics]) -> AbstractContextManager[object]:
+        """Draw the progress while the context lasts, if there is a terminal to draw on."""
+        if not self.err.is_terminal:
+            return nullcontext()
+        self._drawing = True
+        spinner = Spinner("dots")
+
+        def draw() -> RenderableType:
+            spinner.update(text=Text(self._progress(statistics())))
+            return spinner
+
+        return Live(
+            get_renderable=draw,
+            console=self.err,
+            refresh_per_second=5,
+            transient=True,
+            redirect_stdout=False,
+        )
+
+    def tick(self, statistics: Statistics) -> None:
+        """Write a line now and then, if there is no terminal."""
+        now = time.monotonic()
+        if not self.err.is_terminal and now - self._last_line >= _LINE_SECS:
+            self._last_line = now
+            self.err.print(self._progress(statistics))
+
+    def tap(self, key: StreamKey, task: int, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Show tuples that a tapped component emitted."""
+        names = self._topology.components[key.component].streams[key.stream].names
+        for row in rows:
+            values = dict(zip(names, row, strict=True))
+            if self.out.is_terminal:
+                self._show_tuple(key, values)
+            else:
+                where = {"component": key.component, "stream": key.stream, "task": task}
+                self._write_json({**where, "values": values})
+        if not self.out.is_terminal:
+            self._flush()
+
+    def log(self, line: LogLine) -> None:
+        """Show a line that a component printed or logged."""
+        style = _STYLES.get(line.level, "")
+        level = f"{line.level}: " if line.level not in ("print", "info") else ""
+        self.err.print(Text.assemble((f"{line.component} │ ", "cyan"), (level + line.text, style)))
+
+    def note(self, level: str, text: str) -> None:
+        """Show a line of the engine's own."""
+        self.err.print(Text(f"{level}: {text}", style=_STYLES.get(level, "")))
+
+    def summary(self, name: str, statistics: Statistics) -> None:
+        """Show how it ended."""
+        self.err.print(summary_table(name, statistics, time.monotonic() - self._started))
+
+    def _progress(self, statistics: Statistics) -> str:
+        now = time.monotonic()
+        rate = self._rate.update(now, _tuples(statistics))
+        return f"{now - self._started:6.1f} s  {self._status}: {progress_text(statistics, rate)}"
+
+    def _show_tuple(self, key: StreamKey, values: dict[str, Any]) -> None:
+        stream = "" if key.stream == "default" else f"/{key.stream}"
+        text = "  ".join(f"{name}={value!r}" for name, value in values.items())
+        console = self.err if self.err.is_terminal else self.out
+        console.print(Text.assemble((f"{key.component}{stream} → ", "green"), text))
+
+    def _write_json(self, line: dict[str, Any]) -> None:
+        if not self.reader_gone:
+            try:
+                sys.stdout.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
+            except BrokenPipeError:
+                self.reader_gone = True
+
+    def _flush(self) -> None:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            self.reader_gone = True
+
+
+@final
+class NoteHandler(logging.Handler):
+    """The engine's own log, on the screen."""
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__()
+        self._screen = screen
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a record."""
+        self._screen.note(record.levelname.lower(), self.format(record))
+
+
+def progress_text(statistics: Statistics, rate: float) -> str:
+    """Return the counts as one line.
+
+    >>> progress_text(Statistics(acked=1200, pending=3, batch_secs=0.5), 25_000)
+    '1,200 acked  0 failed  3 pending  25,000 tuples/s  last batch 0.50 s'
+    """
+    given_up = f"  {statistics.given_up:,} given up" if statistics.given_up else ""
+    return (
+        f"{statistics.acked:,} acked  {statistics.failed:,} failed  {statistics.pending:,} pending"
+        f"{given_up}  {rate:,.0f} tuples/s  last batch {statistics.batch_secs:.2f} s"
+    )
+
+
+def summary_table(name: str, statistics: Statistics, secs: float) -> Table:
+    """Return the tracking summary, and what each component did."""
+    total = _tuples(statistics)
+    table = Table(title=f"{name}: {_verdict(statistics)}", title_justify="left")
+    for column in ("", "tasks", "executed", "emitted", "acked", "failed"):
+        table.add_column(column, justify="right" if column else "left")
+    for component, tasks in sorted(statistics.components.items()):
+        counts = statistics.component(component)
+        numbers = (len(tasks), counts.executed, counts.emitted, counts.acked, counts.failed)
+        table.add_row(component, *(f"{number:,}" for number in numbers))
+    table.caption_justify = "left"
+    table.caption = (
+        f"messages: {statistics.acked:,} acked, {statistics.failed:,} failed attempts"
+        f"{_reasons(statistics)}, {statistics.given_up:,} given up, "
+        f"{statistics.pending:,} pending\n"
+        f"{total:,} tuples in {statistics.batches:,} batches and {secs:.1f} s"
+    )
+    return table
+
+
+def _verdict(statistics: Statistics) -> str:
+    if statistics.given_up or statistics.pending:
+        left = []
+        if statistics.given_up:
+            left.append(f"{statistics.given_up:,} messages given up")
+        if statistics.pending:
+            left.append(f"{statistics.pending:,} left pending")
+        return " and ".join(left)
+    return "every message acked"
+
+
+def _reasons(statistics: Statistics) -> str:
+    parts = (f"{count:,} {reason}" for reason, count in sorted(statistics.failures.items()))
+    return f" ({', '.join(parts)})" if statistics.failures else ""
+
+
+def _tuples(statistics: Statistics) -> int:
+    return sum(statistics.component(name).emitted for name in statistics.components)
+
+
+class _Rate:
+    """A rate over the last seconds."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[float, int]] = []
+
+    def update(self, now: float, count: int) -> float:
+        """Take in a count; return how much it grew per second, of late."""
+        self._seen = [seen for seen in self._seen if now - seen[0] < 5.0]
+        self._seen.append((now, count))
+        start, before = self._seen[0]
+        return (count - before) / (now - start) if now - start > 0.1 else 0.0

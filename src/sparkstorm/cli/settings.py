@@ -1,0 +1,26 @@
+"""``-c key=value``: settings as people write them on the command line."""
+
+from collections.abc import Iterable
+
+from sparkstorm.config import Config
+from sparkstorm.errors import ConfigError
+
+__all__ = ["parse_settings"]
+
+
+def parse_settings(pairs: Iterable[str]) -> Config:
+    """Build the configuration from ``key=value`` texts; the last of a key counts.
+
+    >>> parse_settings(["topology.acker.executors=0", "user.limit=3"]).user
+    {'limit': '3'}
+
+    Raises:
+        ConfigError: naming the key or value at fault.
+    """
+    settings: dict[str, object] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"-c {pair!r} is not a setting: write it as KEY=VALUE")
+        settings[key.strip()] = value.strip()
+    return Config.parse(settings)

@@ -1,0 +1,98 @@
+"""The driver program of the cluster tests: word count on a master, and what became of it as JSON.
+
+Run as ``python count_words.py MASTER TEXT RESULT [PID…]``. If process ids of workers are given, one
+executor that is their child is killed as soon as a batch is committed and the next one runs.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import sparkstorm as ss
+from sparkstorm.spouts import LinesSpout
+
+
+class Split(ss.BasicBolt):
+    """Splits lines at white space."""
+
+    outputs = "word string"
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        for word in tup["sentence"].split():
+            collector.emit([word])
+
+
+class WordCount(ss.StatefulBolt):
+    """Counts in state."""
+
+    outputs = "word string, count long"
+
+    def execute(self, tup: ss.Tuple) -> None:
+        count = self.state.get(tup["word"], 0) + 1
+        self.state.put(tup["word"], count)
+        self.collector.emit([tup["word"], count], anchors=tup)
+        self.collector.ack(tup)
+
+
+def word_count(path: str) -> ss.Topology:
+    builder = ss.TopologyBuilder()
+    builder.set_spout("lines", LinesSpout(path))
+    builder.set_bolt("split", Split(), 2).shuffle_grouping("lines")
+    builder.set_bolt("count", WordCount(), 2).fields_grouping("split", ["word"])
+    return builder.create_topology()
+
+
+def executors_of(workers: list[int]) -> list[int]:
+    """The executor processes that these workers have started."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parent = int(status.read_text().rsplit(")", 1)[1].split()[1])
+            command = (status.parent / "cmdline").read_bytes()
+            if parent in workers and b"CoarseGrainedExecutorBackend" in command:
+                found.append(int(status.parent.name))
+    return sorted(found)
+
+
+def main(master: str, text: str, result: str, *workers: str) -> None:
+    counts: dict[str, int] = {}
+    tapped = [0]
+
+    def on_tap(key: object, task: int, rows: list[tuple[str, int]]) -> None:
+        tapped[0] += len(rows)
+        for word, count in rows:
+            counts[word] = max(count, counts.get(word, 0))
+
+    killed = []
+    config = {"batch_max_messages": 6_000, "partitions": 2}
+    with ss.submit(
+        word_count(text), name="words", master=master, config=config, taps=["count"], on_tap=on_tap
+    ) as run:
+        if workers:
+            tick = threading.Event()
+            while not run.statistics().batches:
+                run._check()
+                tick.wait(0.02)
+            killed = executors_of([int(pid) for pid in workers])[:1]
+            os.kill(killed[0], signal.SIGKILL)
+        drained = run.wait_until_drained(240)
+        statistics = run.statistics()
+    answer = {
+        "counts": counts,
+        "tapped": tapped[0],
+        "killed": killed,
+        "drained": drained,
+        "acked": statistics.acked,
+        "failed": statistics.failed,
+        "pending": statistics.pending,
+        "batches": statistics.batches,
+    }
+    Path(result).write_text(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,131 @@
+"""Word count on a standalone cluster of one master and two workers, started here on loopback."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pyspark
+import pytest
+
+import sparkstorm
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+
+_HOME = Path(pyspark.__file__).parent
+_LOOPBACK = "127.0.0.1"
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    tmp_path_factory: pytest.TempPathFactory, absent: Callable[[str], NoReturn]
+) -> Iterator[tuple[str, list[int]]]:
+    """The address of the master, and the process ids of its workers, which lack our package."""
+    from sparkstorm.errors import EnvironmentFault
+    from sparkstorm.spark.driver.session import check_java
+
+    try:
+        check_java()
+    except EnvironmentFault as fault:
+        absent(str(fault))
+    folder = tmp_path_factory.mktemp("cluster")
+    with ExitStack() as stack:
+        master, log = _start(stack, folder, "master", "master.Master", "--port", "0")
+        address = _wait_for(log, r"Starting Spark master at (spark://\S+)", master)
+        workers = []
+        for number in range(2):
+            options = (
+                "--cores",
+                "1",
+                "--memory",
+                "1g",
+                "--work-dir",
+                str(folder / "work"),
+                address,
+            )
+            worker, log = _start(stack, folder, f"worker{number}", "worker.Worker", *options)
+            _wait_for(log, r"(Successfully registered) with master", worker)
+            workers.append(worker.pid)
+        yield address, workers
+
+
+def _start(
+    stack: ExitStack, folder: Path, name: str, kind: str, *options: str
+) -> tuple[subprocess.Popen[bytes], Path]:
+    """Start a daemon of Spark, to be ended with the stack."""
+    log = folder / f"{name}.log"
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    environment |= {"SPARK_LOCAL_IP": _LOOPBACK, "SPARK_HOME": str(_HOME)}
+    command = [str(_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}"]
+    process = subprocess.Popen(
+        [*command, "--host", _LOOPBACK, "--webui-port", "0", *options],
+        env=environment,
+        stdout=stack.enter_context(log.open("wb")),
+        stderr=subprocess.STDOUT,
+        cwd=folder,
+    )
+    stack.callback(process.wait)
+    stack.callback(process.terminate)
+    return process, log
+
+
+def _wait_for(log: Path, pattern: str, process: subprocess.Popen[bytes]) -> str:
+    """Wait until a daemon has logged something."""
+    never, deadline = threading.Event(), time.monotonic() + 60
+    while True:
+        text = log.read_text(errors="replace")
+        if found := re.search(pattern, text):
+            return found.group(1)
+        assert process.poll() is None, text
+        assert time.monotonic() < deadline, text
+        never.wait(0.05)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """About 2 MB of the licence texts inside PySpark."""
+    whole = b"\n".join(path.read_bytes() for path in sorted((_HOME / "licenses").glob("*.txt")))
+    path = tmp_path_factory.mktemp("text") / "licences.txt"
+    path.write_bytes((whole + b"\n") * (2_000_000 // len(whole) + 1))
+    return path
+
+
+def count_words(cluster: tuple[str, list[int]], text: Path, folder: Path, kill: bool) -> Any:
+    """Run the driver program; return its answer."""
+    master, workers = cluster
+    result = folder / "result.json"
+    pids = [str(pid) for pid in workers] if kill else []
+    source = str(Path(sparkstorm.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("count_words.py")), master, str(text)]
+        + [str(result), *pids],
+        env={**os.environ, "PYTHONPATH": source, "SPARK_LOCAL_IP": _LOOPBACK},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-6000:]
+    return json.loads(result.read_text())
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["undisturbed", "executor killed"])
+def test_word_count(cluster: tuple[str, list[int]], text: Path, tmp_path: Path, kill: bool) -> None:
+    """The package is shipped and the counts are exact, also if an executor dies in a batch."""
+    answer = count_words(cluster, text, tmp_path, kill)
+    data = text.read_bytes().decode("utf-8", "replace")
+    words = Counter(data.split())
+    assert answer["drained"]
+    assert len(answer["killed"]) == kill
+    assert answer["counts"] == words
+    assert answer["tapped"] == words.total()
+    assert (answer["acked"], answer["failed"], answer["pending"]) == (data.count("\n"), 0, 0)
+    assert answer["batches"] > 2

@@ -1,0 +1,49 @@
+"""The examples do what they say."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sparkstorm.cli.loading import load
+from sparkstorm.testing import complete_topology
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_word_count_without_spark() -> None:
+    lines = [["b a"], ["a"]]
+    topology = load(str(EXAMPLES / "word_count.py")).topology
+    done = complete_topology(topology, mock_sources={"lines": lines})
+    assert sorted(done.values("count")) == [("a", 1), ("a", 2), ("b", 1)]
+    assert done.statistics.acked == 2
+
+
+def test_the_concurrent_bolt_looks_up_everything() -> None:
+    topology = load(str(EXAMPLES / "concurrent_bolt.py"), ["40"]).topology
+    done = complete_topology(topology)
+    assert done.values("look-up") == [(number, number**2) for number in range(40)]
+
+
+@pytest.mark.e2e
+def test_the_hosted_spout_gets_everything_through_by_retrying() -> None:
+    command = [sys.executable, "-m", "sparkstorm.cli", "run", str(EXAMPLES / "hosted_spout.py")]
+    done = subprocess.run(
+        [*command, "--available-now", "--", "30"], capture_output=True, text=True, timeout=280
+    )
+    assert done.returncode == 0, done.stderr
+    assert "messages: 30 acked, 30 failed attempts (30 failed), 0 given up" in done.stderr
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+def test_word_count_is_a_script_too() -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "word_count.py")],
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "lines acked, 0 pending" in done.stdout

@@ -1,0 +1,282 @@
+"""The run of a topology on Spark: sessions, stopping, restarting, and what fails on the way."""
+
+import contextlib
+import os
+import threading
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cloudpickle
+import pytest
+
+import sparkstorm as ss
+from sparkstorm.spark.driver.session import query_session
+from sparkstorm.spark.keys import partition_keys, spark_hash
+from sparkstorm.spouts import IteratorSpout, LinesSpout
+from sparkstorm.testing import FeederSpout
+
+pytestmark = pytest.mark.spark
+
+_PATIENCE_SECS = 90
+
+
+class Ack(ss.Bolt):
+    """Only acks."""
+
+    outputs = "n int"
+
+    def execute(self, tup: ss.Tuple) -> None:
+        self.collector.ack(tup)
+
+
+class AckOdd(ss.Bolt):
+    """Acks odd numbers only."""
+
+    def execute(self, tup: ss.Tuple) -> None:
+        if tup["n"] % 2:
+            self.collector.ack(tup)
+
+
+class CountLines(ss.StatefulBolt):
+    """Counts lines in state, and fails some at first."""
+
+    outputs = "line string, count long"
+
+    def execute(self, tup: ss.Tuple) -> None:
+        if tup["sentence"].endswith("7") and tup.attempt == 1:
+            self.collector.fail(tup, "a seven")
+            return
+        count = self.state.get(tup["sentence"], 0) + 1
+        self.state.put(tup["sentence"], count)
+        self.collector.emit([tup["sentence"], count], anchors=tup)
+        self.collector.ack(tup)
+
+
+class Poisoned(ss.BasicBolt):
+    """Ends its process with a signal that cannot be caught, on one value."""
+
+    outputs = "n int"
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        if tup["n"] == 5:
+            os.kill(os.getpid(), 9)
+        collector.emit([tup["n"]])
+
+
+class Hanging(ss.BasicBolt):
+    """Never returns, on one value."""
+
+    outputs = "n int"
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        if tup["n"] == 1:
+            threading.Event().wait()
+        collector.emit([tup["n"]])
+
+
+class Breaking(ss.Spout):
+    """Raises in next_tuple."""
+
+    outputs = "n int"
+
+    def next_tuple(self) -> None:
+        raise RuntimeError("the queue is on fire")
+
+
+@pytest.fixture(autouse=True)
+def _ship_the_classes_of_this_module(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Send the bolts of this module to the workers, which cannot import it."""
+    module: ModuleType = request.module
+    cloudpickle.register_pickle_by_value(module)
+    yield
+    cloudpickle.unregister_pickle_by_value(module)
+
+
+def wired(spout: Any, bolt: Any, **options: Any) -> ss.Topology:
+    builder = ss.TopologyBuilder()
+    builder.set_spout("spout", spout)
+    builder.set_bolt("bolt", bolt, **options).shuffle_grouping("spout")
+    return builder.create_topology()
+
+
+@contextlib.contextmanager
+def running(topology: ss.Topology, session: Any, **options: Any) -> Iterator[Any]:
+    run = ss.submit(topology, name="test", session=session, **options)
+    try:
+        yield run
+    finally:
+        run.stop(drain=False)
+
+
+def wait_for(condition: Callable[[], bool], run: Any) -> None:
+    never, deadline = threading.Event(), time.monotonic() + _PATIENCE_SECS
+    while not condition():
+        run._check()
+        assert time.monotonic() < deadline, f"the condition never came to hold: {run!r}"
+        never.wait(0.01)
+
+
+def test_group_keys_fall_into_their_partitions(spark: Any) -> None:
+    """Our murmur3 is Spark's, so each key of state lies in the partition it was searched for."""
+    from pyspark.sql import functions as sf
+
+    texts = ["", "a", "ab", "abc", "abcd", "word count", "žluťoučký kůň 😀"]
+    texts += [key for count in (1, 2, 5, 16) for key in partition_keys(count)]
+    rows = spark.createDataFrame([(text,) for text in texts], "text string")
+    hashes = {
+        row["text"]: row["hash"] for row in rows.withColumn("hash", sf.hash("text")).collect()
+    }
+    assert hashes == {text: spark_hash(text) for text in texts}
+    for count in (2, 5):
+        keyed = spark.createDataFrame([(key,) for key in partition_keys(count)], "key string")
+        placed = keyed.repartition(count, "key").withColumn("at", sf.spark_partition_id())
+        assert {row["key"]: row["at"] for row in placed.collect()} == {
+            key: number for number, key in enumerate(partition_keys(count))
+        }
+
+
+def test_given_session_is_used_and_its_missing_settings_named(spark: Any) -> None:
+    """A session that lacks a setting works, with one warning that names it and says why."""
+    conf = spark.sparkContext._conf
+    name = "spark.python.unix.domain.socket.enabled"
+    before = conf.get(name)
+    conf.set(name, "false")
+    try:
+        with pytest.warns(UserWarning, match=f"{name}=true .*delayed acks"):
+            query_session(spark, 2, "/tmp/x")
+    finally:
+        conf.set(name, before)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        session = query_session(spark, 3, "/tmp/x")
+    assert session.conf.get("spark.sql.shuffle.partitions") == "3"
+    assert spark.conf.get("spark.sql.shuffle.partitions") != "3"
+
+
+def test_spark_connect_is_refused() -> None:
+    """A Spark Connect session is refused with the reason."""
+    try:
+        from pyspark.sql.connect.session import SparkSession as ConnectSession
+    except ImportError as error:
+        pytest.skip(f"Spark Connect's packages are not installed: {error}")
+    remote = ConnectSession.__new__(ConnectSession)
+    with pytest.raises(ss.ConfigError, match="Spark Connect.*driver itself"):
+        query_session(remote, 2, "/tmp/x")
+
+
+def test_something_like_spark_connect_is_refused() -> None:
+    """Whatever has no Spark context of its own is refused in the same way."""
+
+    class Remote:
+        """Looks like a Connect session: no sparkContext."""
+
+    with pytest.raises(ss.ConfigError, match="Spark Connect"):
+        query_session(Remote(), 2, "/tmp/x")  # type: ignore[arg-type]
+
+
+def test_restart_on_a_checkpoint(spark: Any, tmp_path: Path) -> None:
+    """A run that was stopped goes on where acks ended; state counts every line exactly once."""
+    lines = [f"line {number}" for number in range(400)]
+    (tmp_path / "lines.txt").write_text("\n".join(lines))
+    config = {"batch_max_messages": 50, "retry_backoff_secs": 0.05}
+    seen: list[tuple[str, int]] = []
+    options: dict[str, Any] = {
+        "config": config,
+        "checkpoint": tmp_path / "checkpoint",
+        "taps": ["bolt"],
+        "on_tap": lambda key, task, rows: seen.extend(rows),
+    }
+
+    def topology() -> ss.Topology:
+        return wired(LinesSpout(tmp_path / "lines.txt"), CountLines(), parallelism=2)
+
+    with running(topology(), spark, **options) as first:
+        wait_for(lambda: first.statistics().acked >= 60, first)
+        drained = first.stop(drain=False)
+    assert drained.acked < 400
+    with running(topology(), spark, **options) as second:
+        assert second.wait_until_drained(_PATIENCE_SECS)
+        statistics = second.statistics()
+    assert statistics.pending == 0
+    assert drained.acked + statistics.acked == 400
+    shown = Counter(line for line, _ in seen)
+    assert max(shown.values()) == 1
+    assert {count for _, count in seen} == {1}
+    assert len(shown) >= 350  # the taps of a batch on which the first run was stopped are lost
+
+
+def test_checkpoint_of_another_topology_is_refused(spark: Any, tmp_path: Path) -> None:
+    """A checkpoint is bound to its topology: another one is refused before anything runs."""
+    feeder = FeederSpout("n int")
+    with running(wired(feeder, Ack()), spark, checkpoint=tmp_path):
+        pass
+    with pytest.raises(ss.CheckpointError, match="belongs to the topology 'test'"):
+        ss.submit(wired(feeder, Ack()), name="other", session=spark, checkpoint=tmp_path)
+
+
+def test_poison_is_found_and_the_others_go_on(spark: Any) -> None:
+    """A message that kills its process is left out and given up in the end; all others are acked."""
+    spout = IteratorSpout(range(8), "n int")
+    config = {"max_retries": 5, "retry_backoff_secs": 0.01, "batch_max_messages": 8}
+    with running(wired(spout, Poisoned()), spark, config=config) as run:
+        wait_for(lambda: run.statistics().acked == 7, run)
+        statistics = run.statistics()
+        assert statistics.failures.keys() == {"lost"}
+        assert statistics.given_up + statistics.pending <= 1
+
+
+def test_hung_bolt_is_cancelled(spark: Any) -> None:
+    """A batch that exceeds its time is cancelled and run again without what hangs."""
+    feeder = FeederSpout("n int")
+    config = {"batch_timeout_secs": 6}
+    with running(wired(feeder, Ack()), spark):
+        pass  # the workers are warm now
+    with running(wired(feeder, Hanging()), spark, config=config) as run:
+        feeder.feed([1], msg_id="hangs")
+        wait_for(lambda: bool(feeder.failed), run)
+        feeder.feed([2], msg_id="fine")
+        wait_for(lambda: feeder.acked == ["fine"], run)
+        assert feeder.failed == ["hangs"]
+        assert feeder.failures[0].reason is ss.Reason.LOST
+
+
+def test_waiting_and_stopping(spark: Any) -> None:
+    """wait_until_drained gives up in time; stop without drain leaves what is pending."""
+    feeder = FeederSpout("n int")
+    with running(wired(feeder, AckOdd()), spark) as run:
+        feeder.feed([1], msg_id=1)
+        feeder.feed([2], msg_id=2)
+        wait_for(lambda: feeder.acked == [1], run)
+        assert run.wait_until_drained(0.2) is False
+        assert run.await_termination(0.1) is False
+        statistics = run.stop(drain=False)
+        assert (statistics.acked, statistics.pending) == (1, 1)
+        assert run.await_termination(0.1) is True
+        assert run.stop() == statistics
+    assert feeder.failed == []
+
+
+def test_stop_drains(spark: Any) -> None:
+    """Stop finishes what was emitted, also when its spout would go on for ever."""
+    feeder = FeederSpout("n int")
+    with running(wired(feeder, Ack()), spark) as run:
+        for number in range(50):
+            feeder.feed([number], msg_id=number)
+        wait_for(lambda: run.statistics().emitted > 0, run)
+        statistics = run.stop()
+        assert statistics.pending == 0
+        assert len(feeder.acked) == statistics.acked
+
+
+def test_failing_spout_is_an_error_and_does_not_hang(spark: Any) -> None:
+    """What next_tuple raises comes out where the run is waited for."""
+    with running(wired(Breaking(), Ack()), spark) as run:
+        with pytest.raises(ss.SparkstormError, match="the queue is on fire"):
+            run.wait_until_drained(_PATIENCE_SECS)
+        with pytest.raises(ss.SparkstormError, match="the queue is on fire"):
+            run.await_termination(_PATIENCE_SECS)

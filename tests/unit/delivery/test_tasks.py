@@ -1,0 +1,220 @@
+"""Spout tasks in the driver: what is pending, and to whom which verdict goes."""
+
+import random
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparkstorm as ss
+from sparkstorm.delivery.files import MemoryFiles
+from sparkstorm.delivery.hosted import HostedTask
+from sparkstorm.delivery.manifest import Manifest
+from sparkstorm.delivery.partitioned import PartitionedTask
+from sparkstorm.planning.passes import make_plan
+from sparkstorm.planning.plan import Plan
+from sparkstorm.testing import FeederSpout
+
+LOST = ss.Failure(reason=ss.Reason.LOST)
+
+
+class Numbers(ss.PartitionedSpout):
+    """Splits of ten numbers; remembers its verdicts."""
+
+    outputs = "n int"
+
+    def __init__(self, total: int = 30) -> None:
+        self.total = total
+        self.planned = 0
+        self.acked: list[tuple[int, Any]] = []
+        self.failed: list[tuple[int, Any]] = []
+
+    def plan(self, limit: int) -> list[ss.Split]:
+        count = min(10, limit, self.total - self.planned)
+        split = ss.Split(count=count, data={"from": self.planned}, size=count)
+        self.planned += count
+        return [split] if count else []
+
+    def read(self, split: ss.Split) -> list[tuple[int]]:
+        return [(split.data["from"] + n,) for n in range(split.count)]
+
+    def ack(self, split: ss.Split, positions: Any) -> None:
+        self.acked.append((split.data["from"], positions))
+
+    def fail(self, split: ss.Split, positions: Any, failure: ss.Failure) -> None:
+        self.failed.append((split.data["from"], positions))
+
+
+class Sink(ss.Bolt):
+    """Acks."""
+
+    def execute(self, tup: ss.Tuple) -> None:
+        self.collector.ack(tup)
+
+
+class Keeper(ss.StatefulBolt):
+    """Keeps state."""
+
+    def execute(self, tup: ss.Tuple) -> None:
+        self.collector.ack(tup)
+
+
+def plan_of(
+    spout: Any,
+    bolt: Any = None,
+    *,
+    name: str = "t",
+    tasks: int = 2,
+    partitions: int = 2,
+    **config: Any,
+) -> Plan:
+    builder = ss.TopologyBuilder()
+    builder.set_spout("spout", spout)
+    builder.set_bolt("bolt", bolt or Sink(), parallelism=tasks).shuffle_grouping("spout")
+    return make_plan(
+        builder.create_topology(), name=name, config=ss.Config(**config), partitions=partitions
+    )
+
+
+def partitioned(**config: Any) -> PartitionedTask:
+    plan = plan_of(Numbers(), **config)
+    task = PartitionedTask(plan, "spout", plan.tasks["spout"].start, lambda *_: None)
+    task.open(None, [], now=0.0)
+    return task
+
+
+def roots(first: int, positions: list[int]) -> Any:
+    return np.array([first + position for position in positions], np.uint64)
+
+
+class TestSplit:
+    def test_narrow_of_narrow_counts_in_the_whole_split(self) -> None:
+        """Positions of a narrowed split are numbered anew; ``only`` keeps those of the source."""
+        split = ss.Split(count=10, data={"a": 1}, size=1000)
+        first = split.narrow([2, 4, 6, 8])
+        second = first.narrow([1, 3])
+        assert (first.count, first.only, first.size) == (4, (2, 4, 6, 8), 400)
+        assert (second.count, second.only, second.size) == (2, (4, 8), 200)
+
+
+class TestPartitionedTask:
+    def test_acks_and_failures_reach_their_positions(self) -> None:
+        """Every position ends once; what failed comes back narrowed, with a higher attempt."""
+        task = partitioned(retry_backoff_secs=0)
+        ((split, attempt),) = task.plan(10, 1, fresh=True, now=0)
+        first = task.load(split, attempt, sequence=0, lane=0).first
+        assert first is not None
+        assert task.pending == 10
+        task.deliver(roots(first, [0, 1, 5]), [(first + 3, LOST), (first + 4, LOST)], now=0)
+        assert task.spout.acked == [(0, [(0, 2), (5, 6)])]
+        assert task.spout.failed == [(0, [(3, 5)])]
+        assert task.pending == 7
+        ((again, attempt),) = task.plan(10, 1, fresh=False, now=1)
+        assert (again.only, attempt) == ((3, 4), 2)
+        second = task.load(again, attempt, sequence=10, lane=0).first
+        assert second is not None
+        task.deliver(roots(second, [1]), [(second, LOST)], now=1)
+        assert task.spout.acked[-1] == (0, [(1, 2)])
+        ((third, attempt),) = task.plan(10, 1, fresh=False, now=9)
+        assert (third.only, attempt) == ((3,), 3)
+
+    def test_outstanding_is_what_is_owed(self) -> None:
+        """What is neither ended nor committing is owed: the rest of splits, and retries."""
+        task = partitioned(retry_backoff_secs=5)
+        plans = task.plan(20, 2, fresh=True, now=0)
+        firsts = [
+            task.load(split, attempt, sequence=10 * n, lane=n).first
+            for n, (split, attempt) in enumerate(plans)
+        ]
+        first, second = firsts
+        assert first is not None
+        assert second is not None
+        task.deliver(roots(first, list(range(8))), [(first + 8, LOST)], now=0)
+        owed = {(o.split.data["from"], o.split.only, o.attempt) for o in task.outstanding([second])}
+        assert owed == {(0, (9,), 1), (0, (8,), 2)}
+        everything = task.outstanding()
+        assert sum(item.split.count for item in everything) == task.pending == 12
+        assert not task.drained
+
+    def test_retries_do_not_hold_back_fresh_messages(self) -> None:
+        """A batch holds what is due and fresh messages side by side."""
+        task = partitioned(retry_backoff_secs=0)
+        ((split, attempt),) = task.plan(10, 1, fresh=True, now=0)
+        first = task.load(split, attempt, sequence=0, lane=0).first
+        assert first is not None
+        task.deliver(roots(first, []), [(first, LOST)], now=0)
+        planned = task.plan(10, 1, fresh=True, now=1)
+        assert [(s.data["from"], s.count, a) for s, a in planned] == [(0, 1, 2), (10, 10, 1)]
+
+
+class TestHostedTask:
+    @pytest.mark.parametrize("seed", range(5))
+    def test_verdicts_go_to_the_right_ids_in_any_order(self, seed: int) -> None:
+        """Verdicts of several batches, late and mixed, reach exactly the messages meant."""
+        feeder = FeederSpout("n int")
+        plan = plan_of(feeder)
+        number = plan.tasks["spout"].start
+        task = HostedTask(plan, "spout", number, lambda *_: None, threading.Event())
+        task.open()
+        id_of: dict[int, int] = {}
+        for batch in range(4):
+            for message in range(5):
+                feeder.feed([message], msg_id=10 * batch + message)
+                assert task.step(100)
+            ((load, attempt),) = task.plan(5, 5 * batch, 0)
+            assert (load.count, attempt) == (5, 1)
+            assert load.first is not None
+            id_of.update({load.first + n: 10 * batch + n for n in range(5)})
+        assert task.pending == 20
+        order = sorted(id_of)
+        random.Random(seed).shuffle(order)
+        for root in order:
+            if root % 3:
+                task.deliver(np.array([root], np.uint64), [])
+            else:
+                task.deliver(np.array([], np.uint64), [(root, LOST)])
+            task.deliver(np.array([root], np.uint64), [])  # a second verdict is passed over
+        assert feeder.acked == [id_of[root] for root in order if root % 3]
+        assert feeder.failed == [id_of[root] for root in order if not root % 3]
+        assert task.pending == 0
+
+
+class TestManifest:
+    def checked(self, old: Plan, new: Plan) -> None:
+        files = MemoryFiles()
+        Manifest.of(old).write(files)
+        found = Manifest.read(files)
+        assert found is not None
+        found.check(new, "/checkpoint")
+
+    def test_the_same_topology_goes_on(self) -> None:
+        """The same topology, or one with other stateless parallelism, may use the checkpoint."""
+        self.checked(plan_of(Numbers()), plan_of(Numbers()))
+        self.checked(plan_of(Numbers(), tasks=2), plan_of(Numbers(), tasks=3))
+        assert Manifest.read(MemoryFiles()) is None
+
+    @pytest.mark.parametrize(
+        ("old", "new", "words"),
+        [
+            ({"name": "a"}, {"name": "b"}, "belongs to the topology 'a'"),
+            ({"partitions": 2}, {"partitions": 3}, "made with 2 partitions"),
+            ({"bolt": Keeper()}, {"bolt": Keeper(), "tasks": 3}, "'bolt' with 2 tasks"),
+            ({"bolt": Keeper()}, {}, "no such stateful bolt"),
+            ({"spout": FeederSpout("n int")}, {}, "progress of spout 'spout'"),
+        ],
+    )
+    def test_each_refusal_says_what_differs(self, old: Any, new: Any, words: str) -> None:
+        """What state and progress depend on may not change; the error names it and the mend."""
+        with pytest.raises(ss.CheckpointError, match=words) as caught:
+            self.checked(
+                plan_of(**{"spout": Numbers(), **old}), plan_of(**{"spout": Numbers(), **new})
+            )
+        assert "/checkpoint" in str(caught.value)
+
+    def test_unreadable_manifest(self) -> None:
+        """A damaged manifest is an error of the checkpoint, not a new checkpoint."""
+        files = MemoryFiles()
+        files.write("manifest.json", b"{}")
+        with pytest.raises(ss.CheckpointError, match="unreadable"):
+            Manifest.read(files)

@@ -1,0 +1,142 @@
+"""The change log of state against a plain dictionary, through aborted and repeated batches."""
+
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkstorm.execution import state_log
+from sparkstorm.execution.state_log import MemoryStore, StateImage
+
+keys = st.integers(0, 12) | st.sampled_from(["a", "b"])
+values = st.integers() | st.text(max_size=3) | st.lists(st.integers(), max_size=3)
+changes = st.lists(
+    st.tuples(st.just("put"), keys, values) | st.tuples(st.just("delete"), keys, st.none()),
+    max_size=6,
+)
+batches = st.lists(
+    st.tuples(
+        st.integers(0, 2),  # which worker process runs it
+        changes,
+        st.sampled_from(["commit", "abort", "abort and forget", "run twice"]),
+    ),
+    max_size=25,
+)
+
+
+def apply(image: StateImage, model: dict[Any, Any], todo: list[tuple[str, Any, Any]]) -> None:
+    for what, key, value in todo:
+        if what == "put":
+            image.put(key, value)
+            model[key] = value
+        else:
+            image.delete(key)
+            model.pop(key, None)
+
+
+def content(image: StateImage) -> dict[Any, Any]:
+    return dict(image.items())
+
+
+@given(batches, st.integers(1, 4))
+@settings(max_examples=200)
+def test_every_process_sees_what_was_committed(
+    history: list[tuple[int, Any, str]], most_log: int
+) -> None:
+    """Whoever runs the next batch, after any aborted attempts, sees the committed state exactly."""
+    store, images, model = MemoryStore(), [StateImage() for _ in range(3)], {}
+    limits = (state_log._MAX_LOG, state_log._SNAPSHOT_ITEMS)
+    state_log._MAX_LOG, state_log._SNAPSHOT_ITEMS = most_log, 3
+    try:
+        version = 0
+        for attempt, (process, todo, end) in enumerate(history):
+            image = images[process]
+            image.load(store)
+            assert content(image) == model
+            assert len(image) == len(model)
+            after = dict(model)
+            apply(image, after, todo)
+            image.write(store, version, f"attempt {attempt}")
+            if end == "run twice":  # another process does the same, and that one is committed
+                store.rollback()
+                other = images[(process + 1) % 3]
+                other.load(store)
+                apply(other, dict(model), todo)
+                other.write(store, version, f"attempt {attempt} again")
+            if end.startswith("abort"):
+                store.rollback()
+                if end == "abort and forget":
+                    image.clear()
+                continue
+            store.commit()
+            model, version = after, version + 1
+        for image in (*images, StateImage()):
+            image.load(store)
+            assert content(image) == model
+    finally:
+        state_log._MAX_LOG, state_log._SNAPSHOT_ITEMS = limits
+
+
+@given(changes, changes)
+def test_undo_takes_back_what_came_after_the_mark(before: Any, after: Any) -> None:
+    """Undo restores values, deleted keys and new ones."""
+    image, model = StateImage(), {}
+    apply(image, model, before)
+    mark = len(image.journal)
+    apply(image, dict(model), after)
+    image.undo(mark)
+    assert content(image) == model
+
+
+def test_snapshots_bound_the_log() -> None:
+    """However long it runs, the store holds a bounded number of chunks."""
+    store, image = MemoryStore(), StateImage()
+    most = 0
+    for version in range(1000):
+        image.load(store)
+        image.put(version % 50, version)
+        image.write(store, version, f"{version}")
+        store.commit()
+        most = max(most, len(store._chunks))
+    assert most <= state_log._MAX_LOG + 2
+    fresh = StateImage()
+    fresh.load(store)
+    assert content(fresh) == {key: 950 + key for key in range(50)}
+
+
+def test_a_large_log_is_replaced_by_a_snapshot() -> None:
+    """The log's items stay within about the size of the state, so that reading it stays cheap."""
+    store, image = MemoryStore(), StateImage()
+    for version in range(20):
+        image.load(store)
+        for key in range(4_000):
+            image.put(key, version)
+        image.write(store, version, f"{version}")
+        store.commit()
+    chunks = [pickle.loads(data) for name, data in store._chunks.items() if name != "head"]
+    assert sum(len(chunk) for chunk in chunks) <= 4_000 + state_log._SNAPSHOT_MIN
+
+
+def test_values_are_copies() -> None:
+    """A value that is changed without put changes nowhere; what was put is as it was then."""
+    image = StateImage()
+    given_in = [1]
+    image.put("k", given_in)
+    given_in.append(2)
+    got = image.get("k")
+    got.append(3)
+    assert image.get("k") == [1]
+    assert image.get("absent", "default") == "default"
+    assert "k" in image
+
+
+def test_damaged_store_is_an_error() -> None:
+    """A chunk that the head names but that is gone is not an empty state."""
+    store, image = MemoryStore(), StateImage()
+    image.put("k", 1)
+    image.write(store, 0, "t")
+    store.delete("log/0")
+    with pytest.raises(KeyError, match="damaged"):
+        StateImage().load(store)
