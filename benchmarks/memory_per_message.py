@@ -70,7 +70,9 @@ def _coordinator(path: Path) -> Coordinator:
     builder.set_spout("lines", ss.spouts.LinesSpout(path))
     builder.set_bolt("keep", Keep()).shuffle_grouping("lines")
     config = ss.Config(
-        batch_min_messages=_PENDING, batch_max_messages=_PENDING, acker_executors=1,
+        batch_min_messages=_PENDING,
+        batch_max_messages=_PENDING,
+        acker_executors=1,
         max_spout_pending=_PENDING + 1_000,
     )
     plan = make_plan(builder.create_topology(), config=config, partitions=2)

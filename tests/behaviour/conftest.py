@@ -158,7 +158,7 @@ Runner = Callable[..., AbstractContextManager[Play]]
 
 @pytest.fixture
 def run_locally() -> Runner:
-    """Run a topology in this process: ``with run_locally(topology, {…}) as play``."""
+    """Run a topology in this process, as a context manager that gives a :class:`LocalPlay`."""
 
     @contextmanager
     def run(

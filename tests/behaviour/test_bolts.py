@@ -15,7 +15,7 @@ from sparkstorm.testing import FeederSpout
 class Ledger(ss.StatefulBolt):
     """Obeys commands on its state and shows all of it."""
 
-    outputs = ["content"]
+    outputs = ("content",)
 
     def execute(self, tup: ss.Tuple) -> None:
         command, key, value = tup.values
@@ -41,14 +41,14 @@ class Ledger(ss.StatefulBolt):
 class Aware(ss.BasicBolt):
     """Tells what its context says, prints, logs and counts."""
 
-    outputs = ["facts"]
+    outputs = ("facts",)
 
     def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
         context = self.context
         shared = context.shared("sparkstorm-test", lambda: object())
         again = context.shared("sparkstorm-test", lambda: object())
         context.count("seen", 2)
-        print("printed", tup["text"])
+        print("printed", tup["text"])  # noqa: T201 - what is tested
         logging.getLogger("user.code").warning("logged %s", tup["text"])
         collector.report_error("reported")
         collector.emit(
@@ -156,7 +156,7 @@ def wired(outputs: str | list[str], bolt: Any, **options: Any) -> tuple[FeederSp
 
 
 def test_state_is_kept_undone_and_copied(run_topology: Any) -> None:
-    """State survives batches; a raise undoes its writes; a value changed in place does not change."""
+    """State survives batches; a raise undoes its writes; a value changed in place stays."""
     feeder, topology = wired(["command", "key", "value"], Ledger())
     with run_topology(topology) as play:
         feeder.feed(["put", "a", 1], msg_id=1)
@@ -208,7 +208,7 @@ def test_context_logs_and_counters(run_topology: Any) -> None:
 
 @pytest.mark.parametrize("bolt", [Rendezvous(), AsyncRendezvous()])
 def test_concurrent_bolts_overlap_and_keep_the_order(run_locally: Any, bolt: Any) -> None:
-    """Calls of ``execute`` overlap for real; results come in the input's order, errors per tuple."""
+    """Calls of ``execute`` overlap; results come in the input's order, errors per tuple."""
     feeder, topology = wired("n int", bolt, concurrency=bolt.PARTIES)
     with run_locally(topology) as play:
         for number in range(12):
@@ -249,7 +249,7 @@ def test_async_stateful_bolt_is_refused() -> None:
 
 
 def test_changed_attribute_stops_the_topology(run_topology: Any) -> None:
-    """A bolt that keeps state in attributes is told so, with its name, the attribute and ways out."""
+    """A bolt that keeps state in attributes is told so, with their name and the ways out."""
     feeder, topology = wired("n int", Forgetful())
     with run_topology(topology) as play:
         feeder.feed([1], msg_id=1)

@@ -1,11 +1,13 @@
 """One tree fails, the others go on: under both runners."""
 
 import threading
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 import sparkstorm as ss
+from sparkstorm.spouts import IteratorSpout
 from sparkstorm.testing import FeederSpout
 
 
@@ -114,12 +116,14 @@ class Misuse(ss.Bolt):
 class Misfit(ss.Bolt):
     """Emits what does not fit, as the tuple says."""
 
-    outputs = {
-        "default": "word string, n long",
-        "named": ["anything"],
-        "direct": ss.Stream("word string", direct=True),
-        "grouped": ["key"],
-    }
+    outputs = MappingProxyType(
+        {
+            "default": "word string, n long",
+            "named": ["anything"],
+            "direct": ss.Stream("word string", direct=True),
+            "grouped": ["key"],
+        }
+    )
 
     def execute(self, tup: ss.Tuple) -> None:
         emit = self.collector.emit
@@ -311,13 +315,27 @@ def test_emits_that_do_not_fit_are_failures_that_name_the_stream(run_topology: A
         assert play.emitted("bolt") == [("word", 1)]
 
 
-def test_spout_values_that_do_not_fit_are_given_up_by_name(run_topology: Any) -> None:
-    """A message of the wrong type never runs: it is counted as given up, and reported."""
+def test_spout_values_that_do_not_fit_fail_by_name(run_topology: Any) -> None:
+    """A message of the wrong type never runs: its spout hears why, and people do."""
     feeder, topology = one_bolt(Ack())
     with run_topology(topology) as play:
         feeder.feed(["good"], msg_id="good")
         feeder.feed([17], msg_id="bad")
+        feeder.feed([18])
         play.settle()
-        assert feeder.acked == ["good"]
-        assert play.statistics().given_up == 1
-        assert any("'bad'" in text and "text" in text for text in play.texts("feeder"))
+        assert (feeder.acked, feeder.failed) == (["good"], ["bad"])
+        assert "feeder/default" in feeder.failures[0].message
+        texts = play.texts("feeder")
+        assert len(texts) == 2
+        assert "'bad'" in texts[0]
+        assert "feeder/default" in texts[0]
+
+
+def test_replayed_values_that_do_not_fit_are_given_up_at_once(run_locally: Any) -> None:
+    """No retry mends a value that its own stream cannot carry; the run still drains."""
+    builder = ss.TopologyBuilder()
+    builder.set_spout("items", IteratorSpout(["good", 17], "text string"))
+    builder.set_bolt("bolt", Ack()).shuffle_grouping("items")
+    with run_locally(builder.create_topology()) as play:
+        statistics = play.drain()
+        assert (statistics.acked, statistics.given_up) == (1, 1)

@@ -1,6 +1,7 @@
 """Packets are reproducible: the order in which they arrive changes no byte of what is sent."""
 
 import random
+from types import MappingProxyType
 from typing import Any
 
 from hypothesis import given, settings
@@ -20,7 +21,7 @@ from sparkstorm.testing import FixedSpout, ManualClock
 class Split(ss.BasicBolt):
     """Splits words; raises for some."""
 
-    outputs = {"default": "word string", "sizes": ["size"]}
+    outputs = MappingProxyType({"default": "word string", "sizes": ["size"]})
 
     def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
         for word in tup["text"].split():
@@ -45,7 +46,7 @@ class Count(ss.StatefulBolt):
 class Join(ss.Bolt):
     """Joins everything of the batch; leaves the first tuple open."""
 
-    outputs = ["joined"]
+    outputs = ("joined",)
     transient = ("held",)
 
     def __init__(self) -> None:

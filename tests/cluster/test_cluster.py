@@ -103,10 +103,10 @@ def count_words(cluster: tuple[str, list[int]], text: Path, folder: Path, kill: 
     master, workers = cluster
     result = folder / "result.json"
     pids = [str(pid) for pid in workers] if kill else []
+    script = Path(__file__).with_name("count_words.py")
     source = str(Path(sparkstorm.__file__).parents[1])
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("count_words.py")), master, str(text)]
-        + [str(result), *pids],
+        [sys.executable, str(script), master, str(text), str(result), *pids],
         env={**os.environ, "PYTHONPATH": source, "SPARK_LOCAL_IP": _LOOPBACK},
         capture_output=True,
         text=True,

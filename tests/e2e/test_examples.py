@@ -1,5 +1,6 @@
 """The examples do what they say."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 from sparkstorm.cli.loading import load
 from sparkstorm.testing import complete_topology
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
 
 
 def test_word_count_without_spark() -> None:
@@ -34,6 +36,19 @@ def test_the_hosted_spout_gets_everything_through_by_retrying() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "messages: 30 acked, 30 failed attempts (30 failed), 0 given up" in done.stderr
+
+
+@pytest.mark.e2e
+def test_the_snippet_of_the_readme_runs_as_a_script(tmp_path: Path) -> None:
+    """The classes of a script work in the workers."""
+    (snippet,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    (tmp_path / "words.py").write_text(snippet)
+    (tmp_path / "book.txt").write_text("a b\na\n" * 20)
+    done = subprocess.run(
+        [sys.executable, "words.py"], cwd=tmp_path, capture_output=True, text=True, timeout=280
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Statistics(emitted=40, acked=40, failed=0, pending=0" in done.stdout
 
 
 @pytest.mark.e2e

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import threading
 import time
 import warnings
@@ -147,7 +148,7 @@ def test_given_session_is_used_and_its_missing_settings_named(spark: Any) -> Non
     before = conf.get(name)
     conf.set(name, "false")
     try:
-        with pytest.warns(UserWarning, match=f"{name}=true .*delayed acks"):
+        with pytest.warns(UserWarning, match=rf"{re.escape(name)}=true .*delayed acks"):
             query_session(spark, 2, "/tmp/x")
     finally:
         conf.set(name, before)
@@ -220,7 +221,7 @@ def test_checkpoint_of_another_topology_is_refused(spark: Any, tmp_path: Path) -
 
 
 def test_poison_is_found_and_the_others_go_on(spark: Any) -> None:
-    """A message that kills its process is left out and given up in the end; all others are acked."""
+    """A message that kills its process is left out in the end; all others are acked."""
     spout = IteratorSpout(range(8), "n int")
     config = {"max_retries": 5, "retry_backoff_secs": 0.01, "batch_max_messages": 8}
     with running(wired(spout, Poisoned()), spark, config=config) as run:

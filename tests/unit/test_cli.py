@@ -22,7 +22,8 @@ class Echo(ss.BasicBolt):
 
 def topology(args):
     builder = ss.TopologyBuilder()
-    builder.set_spout("numbers", ss.spouts.IteratorSpout(range(int(args[0]) if args else 3), "n long"))
+    numbers = range(int(args[0]) if args else 3)
+    builder.set_spout("numbers", ss.spouts.IteratorSpout(numbers, "n long"))
     builder.set_bolt("echo", Echo()).shuffle_grouping("numbers")
     return builder.create_topology()
 """
@@ -82,8 +83,8 @@ def test_a_file_that_raises_is_refused_with_the_line(tmp_path: Path) -> None:
 
 def test_verbose_shows_the_trace(tmp_path: Path) -> None:
     path = write(tmp_path / "raises.py", "raise ValueError('no luck')\n")
-    code = f"import sys; sys.argv[1:] = ['explain', {path!r}, '--verbose']; import sparkstorm.cli.main as m; m.main()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    command = [sys.executable, "-m", "sparkstorm.cli", "explain", path, "--verbose"]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
     assert "Traceback" in done.stderr
 

@@ -23,6 +23,9 @@ def explanation(
     config = parse_settings(settings)
     loaded = load(target, args)
     plan = make_plan(
-        loaded.topology, name=name or loaded.name, config=config, partitions=os.cpu_count() or 1
+        loaded.topology,
+        name=loaded.name if name is None else name,
+        config=config,
+        partitions=os.cpu_count() or 1,
     )
     return mermaid(plan) if picture else explain(plan)

@@ -53,7 +53,7 @@ def run_topology(options: RunOptions) -> Code:
     """
     config = parse_settings(options.settings)
     loaded = load(options.target, options.args)
-    name = options.name or loaded.name
+    name = loaded.name if options.name is None else options.name
     make_plan(loaded.topology, name=name, config=config, taps=options.taps)
     with ExitStack() as stack:
         screen = Screen(loaded.topology)

@@ -31,7 +31,6 @@ class SpoutCollector(Protocol):
         """Show an error to whoever watches the topology; nothing fails by it."""
         ...
 
-
     def give_up(self, msg_id: Hashable, failure: Failure) -> None:
         """Say that a failed message will not be emitted again; it is counted and reported."""
         ...

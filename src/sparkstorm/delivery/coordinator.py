@@ -219,7 +219,9 @@ class Coordinator:
                 raise _fatal(packet.payload())
         with self._lock:
             record = self._records[number]
-            outcomes = [r for r, p in zip(rows, packets, strict=True) if p.head.kind is Kind.OUTCOME]
+            outcomes = [
+                r for r, p in zip(rows, packets, strict=True) if p.head.kind is Kind.OUTCOME
+            ]
             record.results = [decode_result(Packet.decode(row)) for row in outcomes]
             if len(record.results) != len(self._plan.ackers):
                 raise BatchError(
@@ -246,7 +248,7 @@ class Coordinator:
         with self._lock:
             if self._records or self._ledger.pending:
                 return False
-            tasks = [*self.hosted.values(), *self.partitioned.values()]
+            tasks = self._tasks()
             if not self._intake_open:
                 return not any(task.pending for task in tasks)
             return all(task.drained for task in tasks)
@@ -255,7 +257,7 @@ class Coordinator:
         """How the topology stands now."""
         with self._lock:
             counts = self._counts
-            tasks = [*self.hosted.values(), *self.partitioned.values()]
+            tasks = self._tasks()
             return Statistics(
                 emitted=counts.emitted,
                 acked=counts.acked,
@@ -282,6 +284,9 @@ class Coordinator:
 
     def __repr__(self) -> str:
         return f"Coordinator({self._plan.name}: {self._ledger!r}, batches={self._counts.batches})"
+
+    def _tasks(self) -> list[HostedTask | PartitionedTask]:
+        return [*self.hosted.values(), *self.partitioned.values()]
 
     def _commit(self, record: _Record) -> None:
         plan, results = record.plan, record.results

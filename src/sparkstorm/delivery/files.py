@@ -27,7 +27,7 @@ class CheckpointFiles(Protocol):
 
 @final
 class MemoryFiles:
-    """Files in memory, for the in-process runner; hand the same object to a second run to resume."""
+    """Files in memory, for the in-process runner; a second run with the same object resumes."""
 
     def __init__(self) -> None:
         self._files: dict[str, bytes] = {}

@@ -120,6 +120,7 @@ class HostedTask:
         self._intake: dict[_Lot, _Intake] = {}
         self._pending: dict[int, _Pending] = {}
         self._in_flight = 0
+        self._refused: deque[tuple[Hashable, Failure]] = deque()
         self._config = plan.config.override(dict(spec.settings))
 
     @property
@@ -132,7 +133,7 @@ class HostedTask:
         """Messages emitted with an id and not yet acked or failed."""
         with self._lock:
             waiting = sum(len(box) for lot, box in self._intake.items() if lot.tracked)
-            return waiting + self._in_flight
+            return waiting + self._in_flight + len(self._refused)
 
     @property
     def waiting(self) -> int:
@@ -159,6 +160,7 @@ class HostedTask:
 
     def step(self, limit: int) -> bool:
         """Ask for messages once, if fewer than ``limit`` are pending; returns whether any came."""
+        self.fail_refused()
         if self.pending >= limit or self.waiting >= limit:
             return False
         before = self.waiting
@@ -174,8 +176,8 @@ class HostedTask:
             raise EmitError(f"spout {self.component!r} declares no stream {stream!r}")
         if len(values) != len(declared.fields) or (direct is None) == declared.direct:
             raise EmitError(
-                f"spout {self.component!r} emitted {list(values)!r} to stream {stream!r}, which has "
-                f"the fields {', '.join(declared.names)}"
+                f"spout {self.component!r} emitted {list(values)!r} to stream {stream!r}, which "
+                f"has the fields {', '.join(declared.names)}"
                 f"{' and is direct' if declared.direct else ''}"
             )
         tracked = msg_id is not None and self._plan.tracked
@@ -222,6 +224,12 @@ class HostedTask:
                         self._fail(msg_id, failure)
             if not ids.left:
                 del self._pending[first]
+
+    def fail_refused(self) -> None:
+        """Call the spout's fail for the messages that could not be encoded."""
+        while self._refused:
+            self._fail(*self._refused[0])
+            self._refused.popleft()
 
     def give_up(self, msg_id: Hashable, failure: Failure) -> None:
         """Note that a message will not be tried again."""
@@ -302,15 +310,17 @@ class HostedTask:
             component=self.component,
             task=self.task,
             message=f"stream {str(key)!r}: {error}",
+            final=True,
         )
         bad = set(error.rows)
         for row in error.rows:
-            if taken.msg_ids[row] is not None:
-                self.give_up(taken.msg_ids[row], failure)
-            else:
-                self.log("error", f"an untracked message was dropped: {error}")
-        for values in (taken.rows, taken.msg_ids, taken.direct):
-            values[:] = [value for row, value in enumerate(values) if row not in bad]  # type: ignore[index]
+            msg_id = taken.msg_ids[row]
+            self.log("error", f"message {msg_id!r} cannot be sent: {failure.message}")
+            if msg_id is not None and self._plan.tracked:
+                self._refused.append((msg_id, failure))
+        columns: tuple[list[Any], ...] = (taken.rows, taken.msg_ids, taken.direct)
+        for values in columns:
+            values[:] = [value for row, value in enumerate(values) if row not in bad]
 
     def _forget(self, ids: "_Pending", index: int) -> Hashable:
         msg_id, ids[index] = ids[index], _GONE
@@ -392,6 +402,7 @@ class HostedThread(threading.Thread):
         task.spout.close()
 
     def _deliver_all(self) -> None:
+        self._task.fail_refused()
         while self._verdicts:
             acked, failed = self._verdicts[0]
             self._task.deliver(acked, failed)

@@ -69,9 +69,7 @@ class PartitionedTask:
         self._log = log
         self._config = plan.config.override(dict(spec.settings))
         self._policy = RetryPolicy.of(self._config)
-        self._spout: PartitionedSpout = cloudpickle.loads(  # noqa: S301 - our own copy
-            cloudpickle.dumps(spec.component)
-        )
+        self._spout: PartitionedSpout = cloudpickle.loads(cloudpickle.dumps(spec.component))
         self._pending: dict[int, _Pending] = {}
         self._retries: list[tuple[float, int, Outstanding]] = []
         self._tie = itertools.count()
@@ -193,8 +191,8 @@ class PartitionedTask:
         """Those that failed for one reason are tried again together."""
         by_reason: dict[tuple[str, str, str], list[tuple[int, Failure]]] = {}
         for position, failure in broken:
-            key = (failure.reason.value, failure.component, failure.message)
-            by_reason.setdefault(key, []).append((position, failure))
+            same = (failure.reason.value, failure.component, failure.message)
+            by_reason.setdefault(same, []).append((position, failure))
         for group in by_reason.values():
             positions = np.array([position for position, _ in group], np.int64)
             failure = group[0][1]

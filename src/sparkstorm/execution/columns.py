@@ -91,6 +91,7 @@ class ArrowColumn:
 
     @property
     def nbytes(self) -> int:
+        """About how many bytes the values take when encoded."""
         return int(self.array.nbytes)
 
     def take(self, rows: Rows) -> "ArrowColumn":
@@ -133,6 +134,7 @@ class DictColumn:
 
     @property
     def nbytes(self) -> int:
+        """About how many bytes the values take when encoded."""
         return int(self.indices.nbytes)
 
     def take(self, rows: Rows) -> "DictColumn":
@@ -182,6 +184,7 @@ class ObjectColumn:
 
     @property
     def nbytes(self) -> int:
+        """About how many bytes the values take when encoded."""
         return _OBJECT_BYTES * len(self.values)
 
     def take(self, rows: Rows) -> "ObjectColumn":

@@ -102,7 +102,8 @@ class Inbox:
 
     def marks(self, state: int) -> NDArray[np.bool_]:
         """Which tuples are in this state."""
-        return np.frombuffer(bytes(self.status), np.uint8) == state
+        marks: NDArray[np.bool_] = np.frombuffer(bytes(self.status), np.uint8) == state
+        return marks
 
     def roots_in(self, state: int) -> NDArray[np.uint64]:
         """The roots of the tuples in this state."""

@@ -117,8 +117,15 @@ class Outbox:
 class Emitted(Protocol):
     """What the dispatcher needs of a stream's tuples: an :class:`Outbox`, or what was read."""
 
-    key: StreamKey
-    stream: Stream
+    @property
+    def key(self) -> StreamKey:
+        """Which stream."""
+        ...
+
+    @property
+    def stream(self) -> Stream:
+        """Its declaration."""
+        ...
 
     def __len__(self) -> int: ...
 

@@ -104,7 +104,7 @@ class BoltTask:
             return
         bolt: Any = self._bolt
         bolt.context = self._context
-        if isinstance(bolt, Bolt):
+        if isinstance(bolt, Bolt) and isinstance(self._emission, BoltEmission):
             bolt.collector = self._emission
             bolt.prepare(self._context.config, self._context, self._emission)  # type: ignore[arg-type]
         else:
@@ -193,7 +193,7 @@ class BoltTask:
     def _drop_misfits(self, inbox: Inbox, misfit: MisfitError) -> None:
         """Fail the tuples that emitted what cannot be sent; a basic bolt's other emits go too."""
         failure = self._failure(EmitError(f"{self._component!r}: {misfit}"))
-        parents = set()
+        parents: set[int] = set()
         box = self._boxes[misfit.box.key.stream]
         for row in misfit.rows:
             parent = box.parents[row]
@@ -208,7 +208,8 @@ class BoltTask:
                 other.drop_rows([row for row, p in enumerate(other.parents) if p in parents])
 
     def _check_attributes(self, dispatcher: Dispatcher) -> list[Delivery]:
-        assert self._guard is not None
+        if self._guard is None:
+            return []
         try:
             self._guard.check()
         except AttributeStateError as error:

@@ -25,6 +25,6 @@ class SparkstormSource(DataSource):
         """One row per partition that has something to read."""
         return LOADS_DDL
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader; Spark calls it in a process of its own."""
         return PlanReader(LinkClient(self.options["link"], self.options["token"]))

@@ -27,7 +27,7 @@ class ReportsParam(AccumulatorParam["list[Report]"]):
         """No reports."""
         return []
 
-    def addInPlace(self, value1: list[Report], value2: list[Report]) -> list[Report]:  # noqa: N802
+    def addInPlace(self, value1: list[Report], value2: list[Report]) -> list[Report]:
         """Put the second list behind the first."""
         value1 += value2
         return value1

@@ -7,12 +7,12 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, final
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from sparkstorm.acking.ids import U64
 from sparkstorm.clock import SystemClock
@@ -261,9 +261,7 @@ class Run:
     def _break(self, error: BaseException) -> None:
         self._broken = error
 
-    def _post(
-        self, task: HostedTask, acked: U64, failed: "list[tuple[int, Failure]]"
-    ) -> None:
+    def _post(self, task: HostedTask, acked: U64, failed: Sequence[tuple[int, Failure]]) -> None:
         self._threads[task.task].post(acked, failed)
 
     def _stop_query(self) -> None:

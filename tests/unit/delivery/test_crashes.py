@@ -155,7 +155,7 @@ MOMENTS = [(moment, n) for moment in ("planned", "run", "finished", "committed")
 
 @pytest.mark.parametrize(("moment", "number"), MOMENTS)
 def test_partitioned_spout(moment: str, number: int) -> None:
-    """After a crash at any moment every message is acked once, and only once if it was committed."""
+    """After a crash at any moment every message is acked exactly once."""
     plan, files, spark = plan_of(Numbers()), MemoryFiles(), {"committed": 0, "planned": 0}
     first = Driver(plan, files, spark)
     with pytest.raises(Crash):
@@ -184,7 +184,7 @@ def test_crash_after_crash(moment: str, number: int) -> None:
 
 @pytest.mark.parametrize("moment", ["planned", "run", "finished", "committed"])
 def test_hosted_spout(moment: str) -> None:
-    """A hosted spout's messages come again from its source; roots of the dead driver end nothing."""
+    """A hosted spout's messages come again from its source; the dead driver's roots end none."""
     feeder, files, spark = FeederSpout("n int"), MemoryFiles(), {"committed": 0, "planned": 0}
     plan = plan_of(feeder)
     first = Driver(plan, files, spark)

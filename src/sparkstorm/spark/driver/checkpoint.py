@@ -106,4 +106,6 @@ class HadoopFiles:
         return sorted(name for name in found if not name.endswith(".new"))
 
     def _path(self, name: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(f"{self._folder}/{name}" if name else self._folder)
+        return self._jvm.org.apache.hadoop.fs.Path(
+            f"{self._folder}/{name}" if name else self._folder
+        )

@@ -40,8 +40,7 @@ SQL_SETTINGS: dict[str, str] = {
 
 _MIN_JAVA = 17
 _LOCAL_FILE_MANAGER = (
-    "org.apache.spark.sql.execution.streaming.checkpointing."
-    "FileSystemBasedCheckpointFileManager"
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
 
 

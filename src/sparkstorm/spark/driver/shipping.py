@@ -6,8 +6,6 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-import sparkstorm
-
 __all__ = ["ship"]
 
 _SHIPPED: set[str] = set()
@@ -16,9 +14,9 @@ _SHIPPED: set[str] = set()
 def ship(session: SparkSession) -> None:
     """Send the package to the executors, once per Spark application; local mode has it already."""
     context = session.sparkContext
-    if context.master.startswith("local[") or context.applicationId in _SHIPPED:
+    if str(context.master).startswith("local[") or context.applicationId in _SHIPPED:
         return
-    package = Path(sparkstorm.__file__).parent
+    package = Path(__file__).parents[2]
     archive = shutil.make_archive(
         str(Path(tempfile.mkdtemp(prefix="sparkstorm-ship-")) / "sparkstorm"),
         "zip",

@@ -35,11 +35,11 @@ class PlanReader(DataSourceStreamReader):
     def __init__(self, link: LinkClient) -> None:
         self._link = link
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+    def initialOffset(self) -> dict[str, int]:
         """A new checkpoint starts with batch 0."""
         return {"batch": 0}
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """Return the end of the next batch, or ``start`` if there is none after a while."""
         head, _ = self._link.ask({"ask": "latest", "start": start["batch"]})
         return {"batch": head["end"]}
@@ -48,7 +48,8 @@ class PlanReader(DataSourceStreamReader):
         """Return what each partition of the batch reads."""
         head, parts = self._link.ask({"ask": "partitions", "start": start["batch"]})
         return [
-            LoadPartition(dest, loads) for dest, loads in zip(head["partitions"], parts, strict=True)
+            LoadPartition(dest, loads)
+            for dest, loads in zip(head["partitions"], parts, strict=True)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

@@ -34,7 +34,7 @@ def workshop(payload: PlanPayload) -> Workshop:
     """Return this process's tasks of a topology; made at the first call."""
     known = _WORKSHOPS.get(payload.digest)
     if known is None:
-        plan: Plan = cloudpickle.loads(payload.data)  # noqa: S301 - from our own driver
+        plan: Plan = cloudpickle.loads(payload.data)
         for old in _WORKSHOPS.values():
             old.cleanup()
         _WORKSHOPS.clear()

@@ -8,7 +8,7 @@ from typing import Any, final
 import pyarrow as pa
 from pyspark import Accumulator, TaskContext
 from pyspark.sql import Row
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from sparkstorm.execution.job import StageJob
 from sparkstorm.execution.reading import Load
@@ -77,7 +77,7 @@ class StageProcessor(StatefulProcessor):
         """Declare the only state variable: chunks by name."""
         self._chunks = handle.getMapState("chunks", "name string", "data binary")
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timers: Any) -> Iterator[Row]:  # noqa: N802
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timers: Any) -> Iterator[Row]:
         """Run the stage on one partition."""
         received = [(row["dest"], bytes(row["packet"])) for row in rows]
         job = StageJob(
