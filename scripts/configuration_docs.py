@@ -1,4 +1,4 @@
-"""Write docs/configuration.md from sparkstorm.config.Config: ``python scripts/configuration_docs.py``.
+"""Write docs/configuration.md from sparkstorm.config: ``python scripts/configuration_docs.py``.
 
 A test fails when the page is not up to date.
 """

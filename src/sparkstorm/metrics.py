@@ -48,6 +48,7 @@ class Statistics:
         pending: messages in a batch, open after it, or waiting for a retry.
         retried: attempts after the first.
         given_up: messages whose retries are used up.
+        left_failed: messages that failed and that their spout has not emitted again.
         failures: how many attempts failed for each reason.
         batches: committed batches.
         batch_secs: duration of the last batch.
@@ -61,6 +62,7 @@ class Statistics:
     pending: int = 0
     retried: int = 0
     given_up: int = 0
+    left_failed: int = 0
     failures: dict[str, int] = field(default_factory=dict)
     batches: int = 0
     batch_secs: float = 0.0

@@ -110,7 +110,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def reset(self) -> None:
         """The time-out of some roots starts anew; roots that are not open are no matter."""
         roots = self._some_open()
-        self.ledger.reset_timeout(np.array([*roots, *list(self.ended)[:3]], np.uint64))
+        self.ledger.reset_timeout(np.array([*roots, *list(self.ended)[:3]], np.uint64), self.now)
         for root in roots:
             self.open[root].since = self.now
 

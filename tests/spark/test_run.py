@@ -166,7 +166,7 @@ def test_spark_connect_is_refused() -> None:
     except ImportError as error:
         pytest.skip(f"Spark Connect's packages are not installed: {error}")
     remote = ConnectSession.__new__(ConnectSession)
-    with pytest.raises(ss.ConfigError, match="Spark Connect.*driver itself"):
+    with pytest.raises(ss.ConfigError, match=r"Spark Connect.*driver itself"):
         query_session(remote, 2, "/tmp/x")
 
 

@@ -86,7 +86,7 @@ class Ledger:
         late_acked, late_failed = self._late(results, failed)
         acked = [self._settle_range(n, span, results, failed) for n, span in enumerate(spans)]
         for result in results:
-            self.reset_timeout(result.resets)
+            self.reset_timeout(result.resets, now)
         roots = np.array(list(failed), np.uint64)
         began = roots[locate(spans, roots) >= 0]
         known = {root: failed[root] for root in began.tolist()}
@@ -100,8 +100,9 @@ class Ledger:
                 failed.update((span.first + i, failure) for i in range(span.count))
         return Verdicts(np.empty(0, np.uint64), failed)
 
-    def reset_timeout(self, roots: U64) -> None:
+    def reset_timeout(self, roots: U64, now: float) -> None:
         """Start the time-out of open roots anew."""
+        self._rotate(now)
         for window, mine in self._by_window(np.unique(roots)):
             window.touch(mine, self._buckets.newest)
 

@@ -138,8 +138,6 @@ def _group_runs(roots: U64, child: Indexes, anchor: Indexes) -> _Groups:
 
 
 def _run_starts(values: NDArray[np.generic]) -> Indexes:
-    if not len(values):
-        return np.empty(0, np.int64)
     return np.concatenate(([0], np.flatnonzero(values[1:] != values[:-1]) + 1))
 
 

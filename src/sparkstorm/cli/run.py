@@ -65,7 +65,8 @@ def run_topology(options: RunOptions) -> Code:
         statistics = _watch(name, config, loaded, session, screen, options)
     screen.summary(name, statistics)
     _close_stdout(screen)
-    return Code.UNDONE if statistics.pending or statistics.given_up else Code.DONE
+    left = statistics.pending or statistics.given_up or statistics.left_failed
+    return Code.UNDONE if left else Code.DONE
 
 
 def _start_spark(

@@ -175,12 +175,14 @@ def summary_table(name: str, statistics: Statistics, secs: float) -> Table:
 
 
 def _verdict(statistics: Statistics) -> str:
-    if statistics.given_up or statistics.pending:
+    if statistics.given_up or statistics.pending or statistics.left_failed:
         left = []
         if statistics.given_up:
             left.append(f"{statistics.given_up:,} messages given up")
         if statistics.pending:
             left.append(f"{statistics.pending:,} left pending")
+        if statistics.left_failed:
+            left.append(f"{statistics.left_failed:,} left failed")
         return " and ".join(left)
     return "every message acked"
 

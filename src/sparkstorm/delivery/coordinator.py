@@ -250,7 +250,8 @@ class Coordinator:
                 return False
             tasks = self._tasks()
             if not self._intake_open:
-                return not any(task.pending for task in tasks)
+                waiting = any(task.waiting for task in self.hosted.values())
+                return not waiting and not any(task.pending for task in tasks)
             return all(task.drained for task in tasks)
 
     def statistics(self) -> Statistics:
@@ -265,6 +266,7 @@ class Coordinator:
                 pending=sum(task.pending for task in tasks),
                 retried=sum(task.retried for task in self.partitioned.values()),
                 given_up=sum(task.given_up for task in tasks),
+                left_failed=sum(task.left_failed for task in self.hosted.values()),
                 failures=dict(counts.failures),
                 batches=counts.batches,
                 batch_secs=counts.batch_secs,

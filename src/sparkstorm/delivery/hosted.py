@@ -27,6 +27,9 @@ __all__ = ["HostedTask", "HostedThread", "SpoutLog"]
 SpoutLog = Callable[[str, int, str, str], None]
 """Called with component, task, level and text, for what a spout reports."""
 
+_MAX_FAILED_IDS = 100_000
+"""Failed messages whose attempts are remembered; a spout may never emit them again."""
+
 _MAX_LOAD_BYTES = 16 * 1024 * 1024
 """A load travels inside a Spark task, which may not exceed 128 MB (spark.rpc.message.maxSize)."""
 
@@ -117,6 +120,7 @@ class HostedTask:
         self._spout: Spout = cloudpickle.loads(cloudpickle.dumps(spec.component))
         self._lock = threading.Lock()
         self._attempts: dict[Hashable, int] = {}
+        self._left_failed: set[Hashable] = set()
         self._intake: dict[_Lot, _Intake] = {}
         self._pending: dict[int, _Pending] = {}
         self._in_flight = 0
@@ -134,6 +138,11 @@ class HostedTask:
         with self._lock:
             waiting = sum(len(box) for lot, box in self._intake.items() if lot.tracked)
             return waiting + self._in_flight + len(self._refused)
+
+    @property
+    def left_failed(self) -> int:
+        """Messages whose last attempt failed and that the spout has not emitted again."""
+        return len(self._left_failed)
 
     @property
     def waiting(self) -> int:
@@ -181,6 +190,7 @@ class HostedTask:
                 f"{' and is direct' if declared.direct else ''}"
             )
         tracked = msg_id is not None and self._plan.tracked
+        self._left_failed.discard(msg_id)
         with self._lock:
             lot = _Lot(stream, tracked, self._attempts.get(msg_id, 1) if tracked else 1)
             box = self._intake.setdefault(lot, _Intake())
@@ -234,6 +244,7 @@ class HostedTask:
     def give_up(self, msg_id: Hashable, failure: Failure) -> None:
         """Note that a message will not be tried again."""
         self._attempts.pop(msg_id, None)
+        self._left_failed.discard(msg_id)
         self.given_up += 1
         self.log("error", f"message {msg_id!r} was given up: {failure}")
 
@@ -248,6 +259,11 @@ class HostedTask:
             self.give_up(msg_id, failure)
             return
         self._attempts[msg_id] = attempt + 1
+        self._left_failed.add(msg_id)
+        if len(self._attempts) > _MAX_FAILED_IDS:
+            oldest = next(iter(self._attempts))
+            del self._attempts[oldest]
+            self._left_failed.discard(oldest)
         self._spout.fail(msg_id, failure)
 
     def _load(self, lot: _Lot, taken: _Intake, sequence: int, lane: int) -> Load | None:
@@ -282,13 +298,14 @@ class HostedTask:
         """Leave all but the first messages to a later load: they are too large together."""
         with self._lock:
             box = self._intake.setdefault(lot, _Intake())
-            for mine, theirs in (
+            pairs: tuple[tuple[list[Any], list[Any]], ...] = (
                 (taken.rows, box.rows),
                 (taken.msg_ids, box.msg_ids),
                 (taken.direct, box.direct),
-            ):
-                theirs[:0] = mine[keep:]  # type: ignore[index]
-                del mine[keep:]  # type: ignore[arg-type]
+            )
+            for mine, theirs in pairs:
+                theirs[:0] = mine[keep:]
+                del mine[keep:]
 
     def _encode(self, key: StreamKey, taken: _Intake) -> Body | None:
         """Encode the messages; those that do not fit the declared fields fail and are left out."""

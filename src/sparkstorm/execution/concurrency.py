@@ -69,7 +69,7 @@ def run_concurrently(bolt: AnyBolt, tuples: Iterable[Tuple], limit: int, take: _
     """
     real = getattr(bolt, "collector", None)
     if isinstance(bolt, Bolt):
-        bolt.collector = _CurrentCollector()  # type: ignore[assignment]
+        bolt.collector = _CurrentCollector()
     try:
         if is_async(bolt):
             asyncio.run(_run_coroutines(bolt, tuples, limit, take))

@@ -149,7 +149,7 @@ class BoltEmission(_Emission):
         if anchors is None:
             return NO_PARENT
         if anchors.__class__ is Tuple:
-            return self._mine(anchors, "anchor to")  # type: ignore[arg-type]
+            return self._mine(anchors, "anchor to")
         with suppress(TypeError, AttributeError):  # none, or not of tuples
             return tuple({self._mine(one, "anchor to"): None for one in anchors})
         raise EmitError(f"anchors of {self._component!r} are tuples, not {anchors!r}")

@@ -216,7 +216,7 @@ class StateImage:
 
     def clear(self) -> None:
         """Forget the image, to free memory; the next ``load`` reads it again."""
-        self.__init__()  # type: ignore[misc]
+        self.__init__()
 
     def _apply(self, chunk: dict[Any, Any]) -> None:
         self._data.update(chunk)

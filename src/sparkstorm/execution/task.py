@@ -106,7 +106,7 @@ class BoltTask:
         bolt.context = self._context
         if isinstance(bolt, Bolt) and isinstance(self._emission, BoltEmission):
             bolt.collector = self._emission
-            bolt.prepare(self._context.config, self._context, self._emission)  # type: ignore[arg-type]
+            bolt.prepare(self._context.config, self._context, self._emission)
         else:
             bolt.prepare(self._context.config, self._context)
         if isinstance(bolt, StatefulBolt) and self._state is not None:

@@ -265,6 +265,8 @@ class Run:
         self._threads[task.task].post(acked, failed)
 
     def _stop_query(self) -> None:
+        if self._batches is not None:
+            self._batches.stopping = True
         if self._query is not None:
             self._query.stop()
 

@@ -65,7 +65,7 @@ class LinesSpout(PartitionedSpout):
             lines.pop()
         if b"\r\n" in data:
             lines = [line.removesuffix("\r") for line in lines]
-        yield pa.record_batch([pa.array(lines, pa.string())], [self._field])  # type: ignore[misc]
+        yield pa.record_batch([pa.array(lines, pa.string())], [self._field])
 
     def msg_id(self, split: Split, position: int) -> tuple[str, int]:
         """Return the file and the number of the line, from 1."""

@@ -67,7 +67,7 @@ class HadoopFiles:
 
     def __init__(self, session: SparkSession, folder: str) -> None:
         self._jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - there is no public way
-        conf: Any = session.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined]  # noqa: SLF001
+        conf: Any = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
         self._folder = folder
         self._fs: Any = self._path("").getFileSystem(conf)
 

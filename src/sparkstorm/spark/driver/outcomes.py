@@ -36,6 +36,7 @@ class BatchRunner:
     ) -> None:
         self.run_id = ""
         self.error: SparkstormError | None = None
+        self.stopping = False
         self._coordinator = coordinator
         self._reports = reports
         self._timeout_secs = timeout_secs
@@ -57,7 +58,9 @@ class BatchRunner:
                 break
             except SparkstormError:
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever made Spark's job fail
+            except Exception as error:
+                if self.stopping:  # the job was cancelled by whoever stops the query
+                    raise
                 halving = halving or Halving(self._coordinator.info(number).ranges)
                 self._leave_out(number, halving, error)
         self._coordinator.finish(number, rows, time.monotonic() - started)
