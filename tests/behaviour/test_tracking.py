@@ -99,7 +99,7 @@ def test_timeouts_can_be_turned_off(run_locally: Any) -> None:
 
 
 def test_reset_timeout(run_locally: Any) -> None:
-    """A time-out that was reset in a later batch counts from there; the others are not moved."""
+    """A tuple may be reset in the batch that received it; left open, it times out all the same."""
     feeder = FeederSpout("n int")
     config = {"message_timeout_secs": 10}
     with run_locally(wired(feeder, ResetOrForget()), config) as play:

@@ -1,7 +1,6 @@
 """``sparkstorm run`` as a user would run it."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -144,28 +143,25 @@ def test_ctrl_c_drains_and_a_second_one_does_not_wait(tmp_path: Path) -> None:
     """An endless topology stops with nothing pending; one that hangs stops all the same."""
     topology = tmp_path / "failing.py"
     topology.write_text(FAILING)
-    assert interrupted(topology, times=1) == 0
+    code, text = interrupted(topology, times=1)
+    assert code == 0, text
     topology.write_text(FAILING.replace("if tup", "import time; time.sleep(120)\n        if tup"))
-    assert interrupted(topology, times=2) == 130
+    code, text = interrupted(topology, times=2)
+    assert code == 130, text
 
 
-def interrupted(topology: Path, *, times: int) -> int:
-    """Run until it says so, send SIGINT some times, and return the exit code."""
-    process = subprocess.Popen(
-        [*SPARKSTORM, "run", str(topology)],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    assert process.stderr is not None
-    wait_for("running", process)
-    time.sleep(5)
-    process.send_signal(signal.SIGINT)
-    if times > 1:
-        wait_for("draining", process)
+def interrupted(topology: Path, *, times: int) -> tuple[int, str]:
+    """Run until it says so, send SIGINT some times; return the exit code and what it said."""
+    command = [*SPARKSTORM, "run", str(topology)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        wait_for("running", process)
+        time.sleep(5)
         process.send_signal(signal.SIGINT)
-    process.stderr.read()
-    return process.wait(timeout=90)
+        if times > 1:
+            wait_for("draining", process)
+            process.send_signal(signal.SIGINT)
+        _, text = process.communicate(timeout=90)
+    return process.returncode, text
 
 
 def wait_for(word: str, process: "subprocess.Popen[str]") -> None:

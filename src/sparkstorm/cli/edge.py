@@ -28,22 +28,36 @@ class Code(IntEnum):
     """Stopped at once, by a second Ctrl-C."""
 
 
+_STOPPED = "stopped at once; a restart on the same checkpoint goes on"
+
+
 @contextmanager
 def edge(verbose: bool = False) -> Iterator[None]:
     """Say in one sentence what is wrong, with a trace only if ``verbose``, and exit."""
     try:
         yield
     except KeyboardInterrupt:
-        _leave("stopped at once; a restart on the same checkpoint goes on", Code.INTERRUPTED)
+        _leave(_STOPPED, Code.INTERRUPTED)
     except (BatchError, InternalError) as error:
+        if _was_interrupted(error):
+            _leave(_STOPPED, Code.INTERRUPTED, verbose)
         _leave("\n".join([str(error), *_notes(error)]), Code.UNDONE, verbose)
     except SparkstormError as error:
         _leave(str(error), Code.BAD_INPUT, verbose)
     except (typer.Exit, typer.Abort):
         raise
     except Exception as error:  # noqa: BLE001 - the outer edge of the program
+        if _was_interrupted(error):
+            _leave(_STOPPED, Code.INTERRUPTED, verbose)
         text = f"unexpected {type(error).__name__}: {error}".strip()
         _leave(f"{text} (see where with --verbose, and please report it)", Code.UNDONE, verbose)
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether an error only came up while Ctrl-C was being obeyed."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _notes(error: BaseException) -> list[str]:

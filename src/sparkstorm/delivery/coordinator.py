@@ -325,6 +325,7 @@ class Coordinator:
         runnable = plan.without_hosted()
         self._records[plan.number] = _Record(runnable, recovered=plan)
         self._ledger.begin(runnable.ranges, self._clock.monotonic())
+        self._counts.emitted += runnable.messages
         for planned in runnable.loads:
             load = planned.load
             if load.first is not None and load.split is not None:

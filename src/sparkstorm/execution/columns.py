@@ -161,10 +161,6 @@ class DictColumn:
         picked: list[Any] = values[self.indices].tolist()
         return picked
 
-    def to_arrow(self) -> pa.Array:
-        """The values as a plain array."""
-        return self.dictionary.take(pa.array(self.indices))
-
     def hashes(self) -> U64:
         """The canonical hash of each value."""
         return hash_array(self.dictionary)[self.indices]

@@ -121,11 +121,6 @@ class Plan:
         """The number of each stream."""
         return {key: number for number, key in enumerate(self.stream_keys)}
 
-    @cached_property
-    def level_of(self) -> Mapping[str, int]:
-        """The level that each component runs on."""
-        return {name: level.index for level in self.levels for name in level.components}
-
     def spec(self, component: str) -> ComponentSpec:
         """The component as it was added to the builder."""
         return self.topology.components[component]
@@ -145,10 +140,6 @@ class Plan:
     def home(self, task: int) -> int:
         """The partition that a task lives in."""
         return task % self.partitions
-
-    def home_of_acker(self, acker: int) -> int:
-        """The partition of an acker, by its index (root mod ackers)."""
-        return self.home(self.ackers.start + acker)
 
     def local_tasks(self, component: str, partition: int) -> list[int]:
         """The tasks of a component that live in a partition."""

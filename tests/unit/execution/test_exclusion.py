@@ -1,0 +1,56 @@
+"""Tuples of excluded roots are left out of packets that an earlier attempt has written."""
+
+import numpy as np
+import pytest
+
+from sparkstorm.acking.lineage import Lineage
+from sparkstorm.acking.tally import RootRange
+from sparkstorm.execution.batch import BatchInfo
+from sparkstorm.execution.columns import ObjectColumn
+from sparkstorm.execution.exclusion import leave_out
+from sparkstorm.execution.packet import Body, Packet, PacketWriter
+
+ONE_ROOT_EACH = Lineage(np.array([3, 4, 5, 6], np.uint64), np.array([9, 8, 7, 6], np.uint64))
+SEVERAL_ROOTS = Lineage(
+    np.array([3, 4, 5, 6, 6], np.uint64),
+    np.array([1, 2, 3, 4, 5], np.uint64),
+    np.array([0, 2, 2, 4, 5]),  # roots 3 and 4; none; 5 and 6; 6
+)
+
+
+def packet(lineage: Lineage) -> Packet:
+    body = Body.encode([ObjectColumn(["a", "b", "c", "d"])], 4)
+    return Packet.decode(PacketWriter(7, 5).data(stream=1, target=9, body=body, lineage=lineage))
+
+
+def without(lineage: Lineage, *excluded: RootRange) -> tuple[list[str], list[list[int]]]:
+    """The values and roots that are left."""
+    left = leave_out(packet(lineage), BatchInfo(number=0, excluded=excluded))
+    assert (left.head.source, left.head.sequence, left.head.target) == (7, 5, 9)
+    (column,) = left.columns()
+    kept = left.lineage()
+    assert left.head.count == len(column) == len(kept)
+    return column.to_list(), [kept.roots_of(index) for index in range(len(kept))]
+
+
+def test_packet_without_excluded_roots_is_the_same_one() -> None:
+    """Nothing is copied if there is nothing to leave out."""
+    whole = packet(ONE_ROOT_EACH)
+    assert leave_out(whole, BatchInfo(number=0, excluded=(RootRange(100, 5),))) is whole
+
+
+@pytest.mark.parametrize(
+    ("lineage", "excluded", "values", "roots"),
+    [
+        (ONE_ROOT_EACH, RootRange(4, 2), ["a", "d"], [[3], [6]]),
+        (ONE_ROOT_EACH, RootRange(0, 99), [], []),
+        (SEVERAL_ROOTS, RootRange(4, 1), ["b", "c", "d"], [[], [5, 6], [6]]),
+        (SEVERAL_ROOTS, RootRange(6, 1), ["a", "b"], [[3, 4], []]),
+        (SEVERAL_ROOTS, RootRange(3, 4), ["b"], [[]]),
+    ],
+)
+def test_excluded_tuples_go_the_others_stay(
+    lineage: Lineage, excluded: RootRange, values: list[str], roots: list[list[int]]
+) -> None:
+    """A tuple goes if any of its roots is excluded; the others keep values and roots."""
+    assert without(lineage, excluded) == (values, roots)
