@@ -5,7 +5,9 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,12 +117,34 @@ def _watch(
         signals = stack.enter_context(StopSignals())
         stack.enter_context(screen.live(run.statistics))
         screen.status("running")
-        wait = run.wait_until_drained if options.available_now else run.await_termination
-        while not (signals.asked.is_set() or screen.reader_gone or wait(_LOOK_SECS)):
+        ended = run.wait_until_drained if options.available_now else run.await_termination
+        while not (signals.asked.is_set() or screen.reader_gone or ended(_LOOK_SECS)):
             screen.tick(run.statistics())
         if signals.asked.is_set():
             screen.status("draining, once more Ctrl-C to stop at once")
-        return run.stop(drain=True)
+        return _drain(run, signals)
+
+
+def _drain(run: Any, signals: StopSignals) -> Statistics:
+    """Finish what is pending and stop; a second Ctrl-C does not wait for that.
+
+    Raises:
+        KeyboardInterrupt: there was a second one.
+    """
+    ended: Future[Statistics] = Future()
+
+    def stop() -> None:
+        try:
+            ended.set_result(run.stop(drain=True))
+        except BaseException as error:  # noqa: BLE001 - handed to the main thread
+            ended.set_exception(error)
+
+    threading.Thread(target=stop, name="sparkstorm-drain", daemon=True).start()
+    while not ended.done():
+        wait([ended], _LOOK_SECS)
+        if signals.at_once.is_set():
+            raise KeyboardInterrupt
+    return ended.result()
 
 
 def _ship_modules(session: Any, loaded: Loaded) -> None:

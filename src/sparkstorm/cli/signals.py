@@ -11,13 +11,15 @@ __all__ = ["StopSignals"]
 
 @final
 class StopSignals:
-    """While it lasts, the first SIGINT or SIGTERM sets ``asked``, the second interrupts.
+    """While it lasts, the first SIGINT or SIGTERM sets ``asked``, the second ``at_once``.
 
-    To be entered after Spark has started, which sets handlers of its own, and on the main thread.
+    Only a third raises KeyboardInterrupt: an exception that comes up anywhere may be swallowed
+    (in a finalizer, say), an event is not. To be entered after Spark has started, which sets handlers of its own, and on the main thread.
     """
 
     def __init__(self) -> None:
         self.asked = threading.Event()
+        self.at_once = threading.Event()
         self._restore = ExitStack()
 
     def __enter__(self) -> "StopSignals":
@@ -34,6 +36,6 @@ class StopSignals:
         self._restore.close()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.asked.is_set():
+        if self.at_once.is_set():
             raise KeyboardInterrupt
-        self.asked.set()
+        (self.at_once if self.asked.is_set() else self.asked).set()

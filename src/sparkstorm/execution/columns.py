@@ -1,8 +1,11 @@
 """Columns of values: how tuples are kept between a component's lists and a packet's bytes."""
 
+import datetime
 import io
+import math
 import pickle
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
@@ -40,6 +43,9 @@ _EXACT: dict[type, pa.DataType] = {
     bytes: pa.binary(),
 }
 """Python types that come back from Arrow as just what they were."""
+
+_MOMENTS = (datetime.datetime, np.datetime64)
+_LARGEST_FLOAT = float(np.finfo(np.float32).max)
 
 
 class CoderError(Exception):
@@ -219,6 +225,8 @@ def make_column(field: Field, values: list[Any], *, repeats: bool = False) -> Co
         return ObjectColumn(values)
     try:
         array = pa.array(values, kind)
+        if field.type is not None and not _keeps(kind, values):
+            raise ValueError("some values would be cut")
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         if field.type is None:
             return ObjectColumn(values)
@@ -315,4 +323,40 @@ def _fits(field: Field, value: Any) -> bool:
         pa.array([value], field.type)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return False
-    return True
+    return _keeps(field.type, [value])
+
+
+def _keeps(kind: pa.DataType, values: Sequence[Any]) -> bool:
+    """Whether Arrow takes these values as they are.
+
+    It cuts the fraction off an integer, the time off a date and unknown members off a struct, and
+    takes numbers for dates and too large ones for infinity, all without a word.
+    """
+    types = set(map(type, values))
+    types.discard(type(None))
+    if pa.types.is_integer(kind):
+        return types <= {int} or all(value is None or value == int(value) for value in values)
+    if pa.types.is_date(kind):
+        return all(issubclass(t, datetime.date) and not issubclass(t, _MOMENTS) for t in types)
+    if pa.types.is_timestamp(kind):
+        return all(issubclass(t, _MOMENTS) for t in types)
+    present = [value for value in values if value is not None]
+    if pa.types.is_float32(kind):
+        return all(abs(value) <= _LARGEST_FLOAT or math.isinf(value) for value in present if value)
+    if pa.types.is_list(kind):
+        return _keeps(kind.value_type, list(chain.from_iterable(present)))
+    if pa.types.is_map(kind):
+        pairs = [
+            pair for one in present for pair in (one.items() if isinstance(one, dict) else one)
+        ]
+        keys, items = [key for key, _ in pairs], [item for _, item in pairs]
+        return _keeps(kind.key_type, keys) and _keeps(kind.item_type, items)
+    return not pa.types.is_struct(kind) or _keeps_members(kind, present)
+
+
+def _keeps_members(kind: pa.DataType, values: Sequence[Any]) -> bool:
+    names = {field.name for field in kind}
+    dicts = [value for value in values if isinstance(value, dict)]
+    return all(value.keys() <= names for value in dicts) and all(
+        _keeps(field.type, [value.get(field.name) for value in dicts]) for field in kind
+    )
