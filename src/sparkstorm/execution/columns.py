@@ -332,6 +332,8 @@ def _keeps(kind: pa.DataType, values: Sequence[Any]) -> bool:
     It cuts the fraction off an integer, the time off a date and unknown members off a struct, and
     takes numbers for dates and too large ones for infinity, all without a word.
     """
+    if not (pa.types.is_nested(kind) or pa.types.is_primitive(kind)) or kind == pa.float64():
+        return True
     types = set(map(type, values))
     types.discard(type(None))
     if pa.types.is_integer(kind):
@@ -342,7 +344,7 @@ def _keeps(kind: pa.DataType, values: Sequence[Any]) -> bool:
         return all(issubclass(t, _MOMENTS) for t in types)
     present = [value for value in values if value is not None]
     if pa.types.is_float32(kind):
-        return all(abs(value) <= _LARGEST_FLOAT or math.isinf(value) for value in present if value)
+        return all(abs(value) <= _LARGEST_FLOAT or not math.isfinite(value) for value in present)
     if pa.types.is_list(kind):
         return _keeps(kind.value_type, list(chain.from_iterable(present)))
     if pa.types.is_map(kind):
