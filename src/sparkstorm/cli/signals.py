@@ -14,7 +14,8 @@ class StopSignals:
     """While it lasts, the first SIGINT or SIGTERM sets ``asked``, the second ``at_once``.
 
     Only a third raises KeyboardInterrupt: an exception that comes up anywhere may be swallowed
-    (in a finalizer, say), an event is not. To be entered after Spark has started, which sets handlers of its own, and on the main thread.
+    (in a finalizer, say), an event is not. To be entered after Spark has started, which sets
+    handlers of its own, and on the main thread.
     """
 
     def __init__(self) -> None:
