@@ -84,6 +84,20 @@ class WordCount(ss.StatefulBolt):
             self.collector.emit([word, count])
 
 
+class EachWordCount(ss.StatefulBolt):
+    """Counts in state, and tells each count at once: for batches of a few sentences."""
+
+    outputs = "word string, count long"
+
+    def execute(self, tup: ss.Tuple) -> None:
+        """Count one word and emit its count."""
+        word = tup["word"]
+        count = self.state.get(word, 0) + 1
+        self.state.put(word, count)
+        self.collector.emit([word, count], anchors=tup)
+        self.collector.ack(tup)
+
+
 class WordCountWithoutState(ss.Bolt):
     """Counts within the batch only."""
 
@@ -122,13 +136,12 @@ class Totals:
                 self.counts[word] = self.counts.get(word, 0) + count
 
 
-def topology(sentences: int, *, state: bool) -> ss.Topology:
+def topology(sentences: int, count: ss.Bolt) -> ss.Topology:
     """Wire the word count."""
     builder = ss.TopologyBuilder()
     builder.set_spout("sentences", SentenceSpout(sentences))
     split = builder.set_bolt("split", SplitSentence(), parallelism=PARALLELISM)
     split.local_or_shuffle_grouping("sentences")
-    count = WordCount() if state else WordCountWithoutState()
     builder.set_bolt("count", count, parallelism=PARALLELISM).fields_grouping("split", ["word"])
     return builder.create_topology()
 
@@ -137,14 +150,15 @@ def run(mode: str, batch: int | None, sentences: int) -> None:
     """Run one of the throughput modes and print its figures."""
     totals = Totals(running=mode != "stateless")
     meter = BatchMeter()
-    _play(topology(sentences, state=mode != "stateless"), _config(mode, batch), totals, meter)
+    count = WordCountWithoutState() if mode == "stateless" else WordCount()
+    _play(topology(sentences, count), _config(mode, batch), totals, meter)
     ok = counts_match(totals.counts, sentences)
     meter.result(PEER, counts_ok=ok).print_json()
 
 
 def run_small(batch: int, sentences: int) -> None:
     """Time batches of a few sentences."""
-    wired = topology(sentences, state=True)
+    wired = topology(sentences, EachWordCount())
     totals, meter = Totals(running=True), BatchMeter()
     _play(wired, _config("tracked", batch), totals, meter)
     result = meter.result(PEER, counts_ok=totals.counts == expected_counts(sentences))
