@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import cloudpickle
 import pytest
@@ -159,12 +159,12 @@ def test_given_session_is_used_and_its_missing_settings_named(spark: Any) -> Non
     assert spark.conf.get("spark.sql.shuffle.partitions") != "3"
 
 
-def test_spark_connect_is_refused() -> None:
+def test_spark_connect_is_refused(absent: Callable[[str], NoReturn]) -> None:
     """A Spark Connect session is refused with the reason."""
     try:
         from pyspark.sql.connect.session import SparkSession as ConnectSession
     except ImportError as error:
-        pytest.skip(f"Spark Connect's packages are not installed: {error}")
+        absent(f"Spark Connect's packages are not installed: {error}")
     remote = ConnectSession.__new__(ConnectSession)
     with pytest.raises(ss.ConfigError, match=r"Spark Connect.*driver itself"):
         query_session(remote, 2, "/tmp/x")
