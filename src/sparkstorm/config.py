@@ -46,7 +46,7 @@ class Config(BaseModel):
         ge=0,
         alias="topology.acker.executors",
         description="Number of acker tasks. Unset: one per partition. 0: nothing is tracked and "
-        "a spout hears ack as soon as its tuple is planned.",
+        "a hosted spout hears ack at once, within its emit.",
     )
     max_spout_pending: int | None = Field(
         None,
@@ -110,18 +110,6 @@ class Config(BaseModel):
         ge=0,
         alias="topology.retry.backoff.max.secs",
         description="The longest wait between two tries of a message.",
-    )
-    state_image_max_bytes: int = Field(
-        1024 * 1024 * 1024,
-        gt=0,
-        alias="topology.state.image.max.bytes",
-        description="Estimated bytes of state images that one worker process keeps; beyond it "
-        "the images least used are dropped and read again from the state store.",
-    )
-    debug: bool = Field(
-        False,
-        alias="topology.debug",
-        description="Log every batch and every verdict.",
     )
     user: dict[str, Any] = Field(
         default_factory=dict,

@@ -35,7 +35,7 @@ def test_a_setting_may_be_written_as_in_storm() -> None:
         ("acker_executors", "none", None),
         ("topology.max.retries", "None", None),
         ("max_retries", "null", None),
-        ("topology.debug", "true", True),
+        ("topology.enable.message.timeouts", "false", False),
         ("enable_message_timeouts", "off", False),
         ("topology.message.timeout.secs", "2.5", 2.5),
         ("message_timeout_mode", "progress", "progress"),
@@ -93,7 +93,7 @@ def test_a_mistake_is_explained(settings: dict[str, object], message: str) -> No
 def test_all_mistakes_are_told_at_once() -> None:
     """A line for each."""
     with pytest.raises(ConfigError) as caught:
-        Config(colour=1, acker_executors=-1, debug="perhaps")
+        Config(colour=1, acker_executors=-1, enable_message_timeouts="perhaps")
     assert len(str(caught.value).splitlines()) == 3
 
 
@@ -106,15 +106,15 @@ def test_the_constructor_checks_like_parse() -> None:
 def test_settings_cannot_be_changed() -> None:
     """What a component sees is what was checked."""
     with pytest.raises(ValueError, match="frozen"):
-        Config().debug = True  # type: ignore[misc]
+        Config().enable_message_timeouts = False  # type: ignore[misc]
 
 
 def test_an_override_is_checked_too() -> None:
     """By name or by Storm's key; without any it is the same object."""
-    base = Config(max_retries=3, debug=True)
+    base = Config(max_retries=3, enable_message_timeouts=False)
     assert base.override({}) is base
-    assert base.override({"max_retries": 5}) == Config(max_retries=5, debug=True)
-    assert base.override({"topology.max.retries": 5}) == Config(max_retries=5, debug=True)
+    assert base.override({"max_retries": 5}) == Config(max_retries=5, enable_message_timeouts=False)
+    assert base.override({"topology.max.retries": 5}) == Config(max_retries=5, enable_message_timeouts=False)
     with pytest.raises(ConfigError, match="'max_retries' has the value -1"):
         base.override({"max_retries": -1})
 

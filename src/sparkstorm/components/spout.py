@@ -20,8 +20,9 @@ Positions = list[tuple[int, int]]
 class Spout(ABC):
     """A source that lives in the driver, for queues, sockets, anything that gives one by one.
 
-    Each task is one instance with one thread of its own: none of its methods ever run at the same
-    time. An instance is a copy (by pickle) of what the topology was built with.
+    Each task is one instance with one thread of its own: none of its methods (but ``exhausted``)
+    ever run at the same time. An instance is a copy (by pickle) of what the topology was built
+    with.
     """
 
     outputs: Outputs = ()
@@ -58,7 +59,10 @@ class Spout(ABC):
         """
 
     def exhausted(self) -> bool:
-        """Whether this spout will never emit anything again; lets a bounded run drain and end."""
+        """Whether this spout will never emit anything again; lets a bounded run drain and end.
+
+        The one method that may be called beside the others, from another thread; it must not block.
+        """
         return False
 
 

@@ -30,7 +30,7 @@ from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.partitioned import PartitionedTask
 from sparkstorm.delivery.planner import BatchPlanner
 from sparkstorm.delivery.plans import BatchPlan
-from sparkstorm.errors import AttributeStateError, BatchError, SparkstormError
+from sparkstorm.errors import AttributeStateError, BatchError, ComponentError, SparkstormError
 from sparkstorm.execution.acker import decode_result
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.packet import Kind, Packet
@@ -50,7 +50,10 @@ Deliver: TypeAlias = Callable[[HostedTask, U64, Sequence[tuple[int, Failure]]], 
 Tap: TypeAlias = Callable[[StreamKey, int, list[tuple[Any, ...]]], None]
 """Called with a tapped stream, the emitting task and the tuples, once their batch is committed."""
 
-_FATAL: dict[str, type[SparkstormError]] = {"AttributeStateError": AttributeStateError}
+_FATAL: dict[str, type[SparkstormError]] = {
+    "AttributeStateError": AttributeStateError,
+    "ComponentError": ComponentError,
+}
 
 
 @dataclass(slots=True)
@@ -120,6 +123,9 @@ class Coordinator:
             on_progress=config.message_timeout_mode == "progress",
         )
         self._records: dict[int, _Record] = {}
+        self._last = -1
+        self._tapped: list[Packet] = []
+        self._shown: set[tuple[str, str]] = set()
         self._counts = _Counts()
         self._components: dict[str, dict[int, TaskMetrics]] = {}
         self._intake_open = True
@@ -147,11 +153,16 @@ class Coordinator:
             self._recover(plan)
         now = self._clock.monotonic()
         for number, task in self.partitioned.items():
-            owed = [item for item in plan.outstanding if item.task == number]
-            task.open(plan.cursors.get(str(number)), owed, now)
+            owner = self._planner.owner(number)
+            owed = [item for item in plan.outstanding if item.owner == owner]
+            task.open(plan.cursors.get(owner), owed, now)
 
     def close(self) -> None:
-        """Close the partitioned spouts."""
+        """Write down that all verdicts were given, if so, and close the partitioned spouts."""
+        with self._lock:
+            if not self._records and self._last >= 0:
+                settled = self._planner.settled(self._last)
+                self._files.write(f"plans/{self._last}", settled.to_json())
         for task in self.partitioned.values():
             task.spout.close()
 
@@ -170,19 +181,9 @@ class Coordinator:
             for done in sorted(n for n in self._records if n < number):
                 self._commit(self._records.pop(done))
             self._give_verdicts(self._ledger.expire(self._clock.monotonic()))
-            if number in self._records:
-                return True
-            self.arrived.clear()
-            now = self._clock.monotonic()
-            plan = self._planner.plan(number, fresh=self._intake_open, now=now)
-            if plan is None:
-                return False
-            self._files.write(f"plans/{number}", plan.to_json())
-            self._records[number] = _Record(plan)
-            self._ledger.begin(plan.ranges, self._clock.monotonic())
-            self._counts.emitted += plan.messages
-            self._purge(number)
-            return True
+        self._tell_taps()
+        with self._lock:
+            return number in self._records or self._plan_batch(number)
 
     def loads(self, number: int) -> Mapping[int, list[Load]]:
         """What each partition reads in a planned batch."""
@@ -228,7 +229,10 @@ class Coordinator:
                     f"batch {number}: {len(record.results)} of {len(self._plan.ackers)} ackers "
                     f"answered"
                 )
-            record.tapped = [p for p in packets if p.head.kind is Kind.DATA]
+            tapped = (packet for packet in packets if packet.head.kind is Kind.DATA)
+            record.tapped = sorted(tapped, key=lambda packet: packet.head.order)
+            if record.recovered is not None:
+                self._counts.emitted += record.plan.messages
             record.secs = secs
             if self.partitioned and self._plan.tracked:
                 self._files.write(f"outcomes/{number}", _join(outcomes))
@@ -287,18 +291,32 @@ class Coordinator:
     def __repr__(self) -> str:
         return f"Coordinator({self._plan.name}: {self._ledger!r}, batches={self._counts.batches})"
 
+    def _plan_batch(self, number: int) -> bool:
+        self.arrived.clear()
+        now = self._clock.monotonic()
+        plan = self._planner.plan(number, fresh=self._intake_open, now=now)
+        if plan is None:
+            return False
+        self._files.write(f"plans/{number}", plan.to_json())
+        self._records[number] = _Record(plan)
+        self._last = number
+        self._ledger.begin(plan.ranges, now)
+        self._counts.emitted += plan.messages
+        self._purge(number)
+        return True
+
     def _tasks(self) -> list[HostedTask | PartitionedTask]:
         return [*self.hosted.values(), *self.partitioned.values()]
 
     def _commit(self, record: _Record) -> None:
-        plan, results = record.plan, record.results
-        if results is None and record.recovered is not None:
-            plan, results = self._outcome_of_earlier_driver(record.recovered)
-        if results is None:
-            self._give_verdicts(self._ledger.drop(plan.ranges, _NO_OUTCOME))
+        plan = record.plan
+        if record.results is None:
+            verdicts = self._verdicts_of_earlier_driver(record)
+            self._counts.emitted += len(verdicts.acked) + len(verdicts.failed)
+            self._give_verdicts(verdicts)
             return
         now = self._clock.monotonic()
-        verdicts = self._ledger.settle(plan.ranges, results, now)
+        verdicts = self._ledger.settle(plan.ranges, record.results, now)
         self._give_verdicts(_with_poisons(verdicts, record.poisons))
         if not self._plan.tracked:
             self._ack_untracked(plan)
@@ -306,30 +324,42 @@ class Coordinator:
         self._counts.batch_secs = record.secs
         self._counts.batch_messages = plan.messages
         self._planner.observe(messages=plan.messages, secs=record.secs)
-        self._tell_taps(record.tapped)
-        self._files.delete(f"outcomes/{plan.number}")
+        self._tapped += record.tapped
 
-    def _outcome_of_earlier_driver(
-        self, plan: BatchPlan
-    ) -> tuple[BatchPlan, list[TallyResult] | None]:
-        """A batch that an earlier driver committed, but whose verdicts it did not give."""
-        data = self._files.read(f"outcomes/{plan.number}")
-        if data is None:
-            return plan.without_hosted(), None
-        hosted = [p.range for p in plan.loads if p.load.split is None and p.range is not None]
-        self._ledger.begin(hosted, self._clock.monotonic())
-        return plan, [decode_result(Packet.decode(row)) for row in _cut(data)]
+    def _verdicts_of_earlier_driver(self, record: _Record) -> Verdicts:
+        """The verdicts of a batch that an earlier driver committed, and may not have given."""
+        lost = self._ledger.drop(record.plan.ranges, _NO_OUTCOME)
+        old, data = record.recovered, self._files.read(f"outcomes/{record.plan.number}")
+        if old is None or data is None:
+            return lost
+        ledger = Ledger(None, 0.0)
+        ledger.begin(old.ranges, 0.0)
+        results = [decode_result(Packet.decode(row)) for row in _cut(data)]
+        ended = ledger.settle(old.ranges, results, 0.0)
+        acked, failed = [_NO_ROOTS], dict(lost.failed)
+        before = {(p.owner, p.load.lane): p.load for p in old.loads if p.load.first is not None}
+        for planned in record.plan.loads:
+            was, now = before.get((planned.owner, planned.load.lane)), planned.load.first
+            if was is None or was.first is None or now is None:
+                continue
+            inside = (ended.acked >= was.first) & (ended.acked < was.first + was.count)
+            acked.append(ended.acked[inside] - np.uint64(was.first) + np.uint64(now))
+            failed.update(
+                (now + root - was.first, why)
+                for root, why in ended.failed.items()
+                if was.first <= root < was.first + was.count
+            )
+        done = np.sort(np.concatenate(acked))
+        for root in done.tolist():
+            failed.pop(root, None)
+        return Verdicts(done, failed)
 
     def _recover(self, plan: BatchPlan) -> None:
-        self._planner.sequences.update(plan.sequences)
-        runnable = plan.without_hosted()
+        """Take up the last batch of an earlier driver: Spark runs it again if it must."""
+        runnable = self._planner.take_up(plan)
         self._records[plan.number] = _Record(runnable, recovered=plan)
+        self._last = plan.number
         self._ledger.begin(runnable.ranges, self._clock.monotonic())
-        self._counts.emitted += runnable.messages
-        for planned in runnable.loads:
-            load = planned.load
-            if load.first is not None and load.split is not None:
-                self.partitioned[load.task].take_over(load.first, load.split, planned.attempt)
 
     def _give_verdicts(self, verdicts: Verdicts) -> None:
         failed: dict[int, list[tuple[int, Failure]]] = {}
@@ -348,6 +378,8 @@ class Coordinator:
                 partitioned.deliver(acked, mine, now)
 
     def _count(self, acked: U64, failed: Sequence[tuple[int, Failure]]) -> None:
+        for _, failure in failed:
+            self._show_first(failure)
         self._counts.acked += len(acked)
         self._counts.failed += len(failed)
         for _, failure in failed:
@@ -361,17 +393,30 @@ class Coordinator:
             if split is not None:
                 self.partitioned[planned.load.task].done_untracked(split)
 
-    def _tell_taps(self, packets: Sequence[Packet]) -> None:
+    def _tell_taps(self) -> None:
+        """Hand out tapped tuples; not under the lock, since a tap may block."""
+        with self._lock:
+            packets, self._tapped = self._tapped, []
         if self._on_tap is None:
             return
-        for packet in sorted(packets, key=lambda p: p.head.order):
+        for packet in packets:
             columns = [column.to_list() for column in packet.columns()]
             rows = list(zip(*columns, strict=True)) if columns else [()] * packet.head.count
             self._on_tap(self._plan.stream_keys[packet.head.stream], packet.head.source, rows)
 
+    def _show_first(self, failure: Failure) -> None:
+        """Tell whoever watches of a failure's reason when it is first seen."""
+        reason = (failure.component, failure.message)
+        if reason not in self._shown and len(self._shown) < _SHOWN_REASONS:
+            self._shown.add(reason)
+            where = _last_frame(failure.traceback)
+            text = f"a message failed: {failure}{where}"
+            self._on_log(LogLine(failure.component, failure.task, "warning", text))
+
     def _purge(self, number: int) -> None:
-        """Drop plans that no restart can need: Spark re-runs the last batch at most."""
+        """Drop what no restart can need: the plan of ``number`` holds what is owed before it."""
         self._files.delete(f"plans/{number - 2}")
+        self._files.delete(f"outcomes/{number - 1}")
 
     def _spout_log(self, component: str, task: int, level: str, text: str) -> None:
         self._on_log(LogLine(component, task, level, text))
@@ -380,6 +425,11 @@ class Coordinator:
 _NO_OUTCOME = Failure(
     reason=Reason.LOST, message="the driver that ran its batch ended before giving the verdict"
 )
+
+_NO_ROOTS = np.empty(0, np.uint64)
+
+_SHOWN_REASONS = 100
+"""Reasons of failures that are shown when first seen; more would be noise."""
 
 _POISON = "it ends every process that works on it: the batch could only be completed without it"
 
@@ -397,6 +447,12 @@ def _of_task(roots: U64, task: int) -> U64:
     bounds = np.array([make_root(task, 0), make_root(task + 1, 0)], np.uint64)
     start, stop = np.searchsorted(roots, bounds)
     return roots[start:stop]
+
+
+def _last_frame(trace: str) -> str:
+    """Where the user's code raised, as the last frame of the traceback says it."""
+    frames = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")]
+    return f" ({frames[-1]})" if frames else ""
 
 
 def _fatal(payload: bytes) -> SparkstormError:

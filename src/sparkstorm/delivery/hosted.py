@@ -14,7 +14,7 @@ from sparkstorm.acking.ids import U64, make_root
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import Spout
-from sparkstorm.errors import EmitError
+from sparkstorm.errors import EmitError, SparkstormError, SpoutConnectionError
 from sparkstorm.execution.columns import CoderError, make_column
 from sparkstorm.execution.packet import Body, PacketWriter
 from sparkstorm.execution.reading import Load
@@ -119,6 +119,7 @@ class HostedTask:
         self._arrived = arrived
         self._spout: Spout = cloudpickle.loads(cloudpickle.dumps(spec.component))
         self._lock = threading.Lock()
+        self._is_open = False
         self._attempts: dict[Hashable, int] = {}
         self._left_failed: set[Hashable] = set()
         self._intake: dict[_Lot, _Intake] = {}
@@ -165,7 +166,21 @@ class HostedTask:
             tasks=self._plan.tasks,
             config=self._config,
         )
-        self._spout.open(self._config, context, _Collector(self))
+        try:
+            self._spout.open(self._config, context, _Collector(self))
+        except SparkstormError:
+            raise
+        except Exception as error:  # user code: whatever keeps the source from opening
+            raise SpoutConnectionError(
+                f"spout {self.component!r} could not be opened: {type(error).__name__}: {error}"
+            ) from error
+        self._is_open = True
+
+    def close(self) -> None:
+        """Close the spout, once, if it was opened."""
+        if self._is_open:
+            self._is_open = False
+            self._spout.close()
 
     def step(self, limit: int) -> bool:
         """Ask for messages once, if fewer than ``limit`` are pending; returns whether any came."""
@@ -224,14 +239,16 @@ class HostedTask:
             start, stop = np.searchsorted(acked, np.array([first, first + len(ids)], np.uint64))
             for root in acked[start:stop].tolist():
                 msg_id = self._forget(ids, root - first)
-                self._attempts.pop(msg_id, None)
                 if msg_id is not _GONE:
+                    self._attempts.pop(msg_id, None)
                     self._spout.ack(msg_id)
+                    self._ended()
             for root, failure in failed:
                 if first <= root < first + len(ids):
                     msg_id = self._forget(ids, root - first)
                     if msg_id is not _GONE:
                         self._fail(msg_id, failure)
+                        self._ended()
             if not ids.left:
                 del self._pending[first]
 
@@ -343,9 +360,12 @@ class HostedTask:
         msg_id, ids[index] = ids[index], _GONE
         if msg_id is not _GONE:
             ids.left -= 1
-            with self._lock:
-                self._in_flight -= 1
         return msg_id
+
+    def _ended(self) -> None:
+        """Count a message out; after the spout has heard of it, lest it look drained early."""
+        with self._lock:
+            self._in_flight -= 1
 
 
 _GONE: Hashable = object()
@@ -401,6 +421,8 @@ class HostedThread(threading.Thread):
             self._loop()
         except BaseException as error:  # noqa: BLE001 - the loop's outer edge: stop loudly
             self._broken(error)
+        finally:
+            self._task.close()
 
     def _loop(self) -> None:
         task, was_active = self._task, True
@@ -416,7 +438,6 @@ class HostedThread(threading.Thread):
             self._wake.wait(rest)
             self._wake.clear()
             rest = min(rest * 2, _LONGEST_REST)
-        task.spout.close()
 
     def _deliver_all(self) -> None:
         self._task.fail_refused()

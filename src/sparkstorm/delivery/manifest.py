@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import final
 
+from sparkstorm.components.spout import PartitionedSpout
 from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.errors import CheckpointError
 from sparkstorm.planning.plan import Plan
+from sparkstorm.topology.graph import ComponentSpec
 
 __all__ = ["Manifest"]
 
@@ -23,7 +25,8 @@ class Manifest:
     Attributes:
         topology: the topology's name.
         partitions: partitions of every exchange; Spark's state is cut by it.
-        spouts: the spouts, with their class names.
+        spouts: the spouts, with their class names and, if they are partitioned, how many tasks
+            share the source.
         state: the components that keep state, with their number of tasks.
     """
 
@@ -38,7 +41,7 @@ class Manifest:
         return cls(
             topology=plan.name,
             partitions=plan.partitions,
-            spouts={spec.id: type(spec.component).__name__ for spec in plan.topology.spouts},
+            spouts={spec.id: _kind(spec) for spec in plan.topology.spouts},
             state={name: len(plan.tasks[name]) for name in plan.stateful_components()},
         )
 
@@ -91,3 +94,8 @@ class Manifest:
                     f"the checkpoint {where} holds the progress of spout {name!r} ({kind}), which "
                     f"the topology does not have: change it back, or {mend}"
                 )
+
+
+def _kind(spec: ComponentSpec) -> str:
+    name = type(spec.component).__name__
+    return f"{name} × {spec.parallelism}" if isinstance(spec.component, PartitionedSpout) else name

@@ -63,6 +63,7 @@ class PartitionedTask:
         spec = plan.spec(component)
         self.component = component
         self.task = task
+        self.owner = f"{component}/{task - plan.tasks[component].start}"
         self.given_up = 0
         self.retried = 0
         self._plan = plan
@@ -136,7 +137,8 @@ class PartitionedTask:
         """Make the load of a split and note it as pending."""
         first = make_root(self.task, sequence) if self._plan.tracked else None
         if first is not None:
-            self.take_over(first, split, attempt)
+            self._pending[first] = _Pending(split, attempt)
+            self._in_flight += split.count
         return Load(
             component=self.component,
             task=self.task,
@@ -146,11 +148,6 @@ class PartitionedTask:
             first=first,
             split=split,
         )
-
-    def take_over(self, first: int, split: Split, attempt: int) -> None:
-        """Note a split as pending under these roots."""
-        self._pending[first] = _Pending(split, attempt)
-        self._in_flight += split.count
 
     def done_untracked(self, split: Split) -> None:
         """Ack a split of an untracked topology: its batch is committed."""
@@ -175,15 +172,11 @@ class PartitionedTask:
         """What is owed and not in these loads (by their first roots)."""
         skip = set(committing)
         owed = [
-            Outstanding(task=self.task, split=pending.remaining(), attempt=pending.attempt)
+            Outstanding(owner=self.owner, split=pending.remaining(), attempt=pending.attempt)
             for first, pending in self._pending.items()
             if first not in skip
         ]
         return owed + [item for _, _, item in self._retries]
-
-    def next_due(self) -> float | None:
-        """When the next retry is due, by the clock of ``now``; None if there is none."""
-        return self._retries[0][0] if self._retries else None
 
     def _retry(
         self, first: int, pending: _Pending, broken: list[tuple[int, Failure]], now: float
@@ -203,7 +196,7 @@ class PartitionedTask:
                 self._give_up(pending, positions.tolist(), failure)
                 continue
             split = pending.split.narrow(positions.tolist())
-            item = Outstanding(task=self.task, split=split, attempt=pending.attempt + 1)
+            item = Outstanding(owner=self.owner, split=split, attempt=pending.attempt + 1)
             self.retried += split.count
             heapq.heappush(self._retries, (now + wait, next(self._tie), item))
 

@@ -1,6 +1,7 @@
 """What the next batch holds: shares for each spout task, spread over the partitions."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import final
 
 from sparkstorm.acking.ids import sequence_of
@@ -68,15 +69,21 @@ class BatchPlanner:
         if not loads:
             return None
         firsts = {p.load.first for p in loads if p.load.first is not None}
+        return replace(self.settled(number, firsts), loads=tuple(loads))
+
+    def settled(self, number: int, planned: Collection[int] = ()) -> BatchPlan:
+        """The plan of a batch of which nothing is left to do, with what is owed beside it.
+
+        ``planned`` are the first roots of loads that are in the batch and so not owed.
+        """
         outstanding: list[Outstanding] = []
         for partitioned in self._partitioned.values():
-            outstanding += partitioned.outstanding(firsts)
+            outstanding += partitioned.outstanding(planned)
         return BatchPlan(
             number=number,
             run=self._run,
-            loads=tuple(loads),
-            sequences=dict(self.sequences),
-            cursors={str(n): task.spout.snapshot() for n, task in self._partitioned.items()},
+            sequences={self.owner(task): n for task, n in self.sequences.items()},
+            cursors={self.owner(n): task.spout.snapshot() for n, task in self._partitioned.items()},
             outstanding=tuple(outstanding),
         )
 
@@ -105,8 +112,7 @@ class BatchPlanner:
             partition = (number + task.task + piece) % partitions
             made = task.plan(-(-wanted // pieces), self._next(task.task), len(planned))
             for load, attempt in made:
-                planned.append(PlannedLoad(load=load, partition=partition, attempt=attempt))
-                self._advance(load)
+                planned.append(self._planned(load, partition, attempt))
                 self._learn_size(len(load.packet or b"") / load.count)
         return planned
 
@@ -122,11 +128,40 @@ class BatchPlanner:
             lightest = min(range(partitions), key=lambda p: (weights[p], (p - number) % partitions))
             weights[lightest] += split.count
             load = task.load(split, attempt, self._next(task.task), lane)
-            planned.append(PlannedLoad(load=load, partition=lightest, attempt=attempt))
-            self._advance(load)
+            planned.append(self._planned(load, lightest, attempt))
             if split.size:
                 self._learn_size(split.size / split.count)
         return planned
+
+    def owner(self, task: int) -> str:
+        """A spout task as ``component/index``: a name that outlives the numbering of tasks."""
+        component = self._plan.component_of(task)
+        return f"{component}/{task - self._plan.tasks[component].start}"
+
+    def take_up(self, plan: BatchPlan) -> BatchPlan:
+        """Go on after the last plan of an earlier driver; return what it can run of it.
+
+        Hosted messages come again from their source. Splits get roots of this driver.
+        """
+        tasks = {self.owner(task): task for task in (*self._hosted, *self._partitioned)}
+        for owner, sequence in plan.sequences.items():
+            if owner in tasks:
+                self.sequences[tasks[owner]] = sequence
+        loads = []
+        for planned in plan.loads:
+            split = planned.load.split
+            if split is not None and planned.owner in tasks:
+                task = tasks[planned.owner]
+                load = self._partitioned[task].load(
+                    split, planned.attempt, self._next(task), planned.load.lane
+                )
+                loads.append(self._planned(load, planned.partition, planned.attempt))
+        return replace(plan, run=self._run, loads=tuple(loads))
+
+    def _planned(self, load: Load, partition: int, attempt: int) -> PlannedLoad:
+        self._advance(load)
+        owner = self.owner(load.task)
+        return PlannedLoad(load=load, partition=partition, attempt=attempt, owner=owner)
 
     def _next(self, task: int) -> int:
         return self.sequences.get(task, 0)

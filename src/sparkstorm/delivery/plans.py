@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, final
 
 from sparkstorm.acking.tally import RootRange
@@ -16,11 +16,12 @@ __all__ = ["BatchPlan", "Outstanding", "PlannedLoad"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLoad:
-    """A load, where it is read, and which try of its messages it is."""
+    """A load, where it is read, which try of its messages it is, and whose (``owner``)."""
 
     load: Load
     partition: int
     attempt: int = 1
+    owner: str = ""
 
     @property
     def range(self) -> RootRange | None:
@@ -31,9 +32,13 @@ class PlannedLoad:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outstanding:
-    """A split of a partitioned spout that is neither acked nor in a running batch."""
+    """A split of a partitioned spout that is neither acked nor in a running batch.
 
-    task: int
+    ``owner`` is the spout task as ``component/index``: task numbers shift when components are
+    added, so nothing durable is named by them.
+    """
+
+    owner: str
     split: Split
     attempt: int
 
@@ -47,15 +52,15 @@ class BatchPlan:
         number: the batch's number; that of Spark, too.
         run: names the driver's life that planned it.
         loads: what it reads.
-        sequences: for each spout task, the number that its next message gets.
-        cursors: for each partitioned spout, how far it has planned (its ``snapshot``).
+        sequences: for each spout task (``component/index``), the number of its next message.
+        cursors: for each partitioned spout task, how far it has planned (its ``snapshot``).
         outstanding: splits given out earlier and still owed, but for those in this batch.
     """
 
     number: int
     run: str
     loads: tuple[PlannedLoad, ...] = ()
-    sequences: Mapping[int, int] = field(default_factory=dict)
+    sequences: Mapping[str, int] = field(default_factory=dict)
     cursors: Mapping[str, Any] = field(default_factory=dict)
     outstanding: tuple[Outstanding, ...] = ()
 
@@ -91,20 +96,16 @@ class BatchPlan:
             found.setdefault(planned.partition, []).append(planned.load)
         return found
 
-    def without_hosted(self) -> "BatchPlan":
-        """The plan as a later driver can run it: hosted messages come again from their source."""
-        return replace(self, loads=tuple(p for p in self.loads if p.load.split is not None))
-
     def to_json(self) -> bytes:
         """Return it as bytes for :meth:`from_json`; hosted messages' values are not kept."""
         data = {
             "number": self.number,
             "run": self.run,
             "loads": [_load_to_json(planned) for planned in self.loads],
-            "sequences": {str(task): n for task, n in self.sequences.items()},
+            "sequences": dict(self.sequences),
             "cursors": dict(self.cursors),
             "outstanding": [
-                {"task": o.task, "split": _split_to_json(o.split), "attempt": o.attempt}
+                {"owner": o.owner, "split": _split_to_json(o.split), "attempt": o.attempt}
                 for o in self.outstanding
             ],
         }
@@ -118,11 +119,11 @@ class BatchPlan:
             number=values["number"],
             run=values["run"],
             loads=tuple(_load_from_json(item) for item in values["loads"]),
-            sequences={int(task): n for task, n in values["sequences"].items()},
+            sequences=values["sequences"],
             cursors=values["cursors"],
             outstanding=tuple(
                 Outstanding(
-                    task=o["task"], split=_split_from_json(o["split"]), attempt=o["attempt"]
+                    owner=o["owner"], split=_split_from_json(o["split"]), attempt=o["attempt"]
                 )
                 for o in values["outstanding"]
             ),
@@ -141,13 +142,15 @@ def _load_to_json(planned: PlannedLoad) -> dict[str, Any]:
         "split": None if load.split is None else _split_to_json(load.split),
         "partition": planned.partition,
         "attempt": planned.attempt,
+        "owner": planned.owner,
     }
 
 
 def _load_from_json(data: dict[str, Any]) -> PlannedLoad:
-    partition, attempt, split = data.pop("partition"), data.pop("attempt"), data.pop("split")
+    partition, attempt, owner = data.pop("partition"), data.pop("attempt"), data.pop("owner")
+    split = data.pop("split")
     load = Load(split=None if split is None else _split_from_json(split), **data)
-    return PlannedLoad(load=load, partition=partition, attempt=attempt)
+    return PlannedLoad(load=load, partition=partition, attempt=attempt, owner=owner)
 
 
 def _split_to_json(split: Split) -> dict[str, Any]:

@@ -266,13 +266,15 @@ def _pickled_with_references(values: list[Any]) -> bytes:
 
 
 def _rows_where(fails: Callable[[Any], object], values: Iterable[Any]) -> list[int]:
-    rows = []
+    """The rows at fault; all of them if no single one is, so that dropping them helps."""
+    rows, count = [], 0
     for row, value in enumerate(values):
+        count += 1
         try:
             fails(value)
         except Exception:  # noqa: BLE001 - as above
             rows.append(row)
-    return rows
+    return rows or list(range(count))
 
 
 def _has_map(kind: pa.DataType) -> bool:

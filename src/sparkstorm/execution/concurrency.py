@@ -36,7 +36,9 @@ class Recording:
             raise AttributeError(name)
 
         def record(*args: Any, **kwargs: Any) -> None:
-            self._calls.append((name, args, kwargs))
+            # The caller may change a list that it has emitted: what counts is what it was.
+            copied = tuple(tuple(arg) if isinstance(arg, list) else arg for arg in args)
+            self._calls.append((name, copied, kwargs))
 
         return record
 

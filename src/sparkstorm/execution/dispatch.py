@@ -23,8 +23,8 @@ from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.columns import CoderError, Column
 from sparkstorm.execution.outbox import Anchors, Emitted
 from sparkstorm.execution.packet import DRIVER, Body, Kind, Note, PacketWriter
-from sparkstorm.execution.routing import Emissions, choose_tasks
-from sparkstorm.planning.plan import Plan
+from sparkstorm.execution.routing import Emissions, Tasks, choose_tasks
+from sparkstorm.planning.plan import Plan, Route
 
 __all__ = ["Delivery", "Dispatcher", "MisfitError"]
 
@@ -112,7 +112,10 @@ class Dispatcher:
         try:
             columns = box.columns()
             anchors = box.anchors()
-            for route in self._plan.routes[box.key]:
+            routes, direct = self._plan.routes[box.key], box.direct_tasks()
+            if routes and direct is not None:
+                _check_direct(routes, direct)
+            for route in routes:
                 copies = choose_tasks(route, self._emissions(box, columns))
                 for target, start, stop in copies.by_task():
                     rows = copies.rows[start:stop]
@@ -208,6 +211,18 @@ class Dispatcher:
 
 
 _NONE = np.empty(0, np.int64)
+
+
+def _check_direct(routes: Sequence[Route], direct: Tasks) -> None:
+    """A tuple for a task that does not read the stream would be lost without a word."""
+    readers = sorted(task for route in routes for task in route.tasks)
+    strangers = np.flatnonzero(~np.isin(direct, readers))
+    if len(strangers):
+        raise CoderError(
+            f"emit_direct to task {direct[strangers[0]]}, but the stream's readers are the tasks "
+            f"{', '.join(map(str, readers))}",
+            strangers.tolist(),
+        )
 
 
 def _cut(columns: Mapping[str, Column], rows: Indexes) -> Iterator[tuple[Indexes, Body]]:

@@ -131,6 +131,7 @@ class BoltEmission(_Emission):
         if tup._origin.inbox is not inbox or inbox.status[index]:  # type: ignore[attr-defined]  # noqa: SLF001
             self._mine(tup, "ack")  # says what is wrong
         inbox.status[index] = ACKED
+        inbox.acks.append(index)
 
     def fail(self, tup: Tuple, reason: str | None = None) -> None:
         """Fail every message that the tuple belongs to, at once."""

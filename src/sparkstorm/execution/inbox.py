@@ -46,9 +46,12 @@ class PacketOrigin:
 
 @final
 class Inbox:
-    """The tuples of one task in one batch, numbered in the order in which they are executed."""
+    """The tuples of one task in one batch, numbered in the order in which they are executed.
 
-    __slots__ = ("_packets", "batch", "failures", "lineage", "resets", "status", "task")
+    ``acks`` lists those that the bolt acked, in that order, so that acks can be taken back.
+    """
+
+    __slots__ = ("_packets", "acks", "batch", "failures", "lineage", "resets", "status", "task")
 
     def __init__(self, packets: Sequence[Packet], task: int, batch: BatchInfo) -> None:
         self._packets = packets
@@ -56,6 +59,7 @@ class Inbox:
         self.batch = batch
         self.lineage = Lineage.concat([packet.lineage() for packet in packets])
         self.status = bytearray(len(self.lineage))
+        self.acks: list[int] = []
         self.failures: dict[int, Failure] = {}
         self.resets: list[int] = []
 
@@ -94,6 +98,12 @@ class Inbox:
         """Mark a tuple as failed."""
         self.status[index] = FAILED
         self.failures[index] = failure
+
+    def fail_acked_since(self, mark: int, failure: Failure) -> None:
+        """Mark the tuples as failed that were acked after there were ``mark`` acks."""
+        for index in self.acks[mark:]:
+            self.fail(index, failure)
+        del self.acks[mark:]
 
     def fail_open(self, failure: Failure) -> None:
         """Mark all tuples as failed that were neither acked nor failed."""

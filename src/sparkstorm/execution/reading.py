@@ -3,9 +3,9 @@
 Routing is the processing of the root tuple: it "acks" the seed of each root and emits the copies.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from sparkstorm.acking.ids import U64, seeds
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.components.spout import PartitionedSpout, Split
-from sparkstorm.errors import InternalError
+from sparkstorm.errors import ComponentError, InternalError
 from sparkstorm.execution.batch import BatchInfo
-from sparkstorm.execution.columns import ArrowColumn, Column, make_column
+from sparkstorm.execution.columns import ArrowColumn, CoderError, Column, make_column
 from sparkstorm.execution.dispatch import Delivery, Dispatcher, MisfitError
 from sparkstorm.execution.level import quiet_gc
 from sparkstorm.execution.outbox import NO_PARENT, Anchors
@@ -94,6 +94,12 @@ class _Read:
     def direct_tasks(self) -> Tasks | None:
         return self.direct
 
+    def take(self, rows: NDArray[np.int64]) -> "_Read":
+        """Only these rows."""
+        columns = {name: column.take(rows) for name, column in self.made.items()}
+        direct = None if self.direct is None else self.direct[rows]
+        return _Read(self.key, self.stream, columns, self.parents[rows], direct)
+
 
 class _Reader:
     """Reads one load."""
@@ -110,8 +116,7 @@ class _Reader:
     def run(self) -> list[Delivery]:
         """Return the packets of the load's tuples; a load that cannot be read fails its roots."""
         try:
-            columns, positions = self._columns()
-            sent, emitted = self._route(columns, positions)
+            sent, emitted = self._route(*self._columns())
         except InternalError:
             raise
         except Exception as error:  # noqa: BLE001 - user code: the messages fail, the query lives
@@ -119,32 +124,56 @@ class _Reader:
         self.report.metrics = TaskMetrics(emitted=emitted)
         return sent
 
-    def _columns(self) -> tuple[dict[str, Column], NDArray[np.int64]]:
-        """The columns, and for each row its position among the load's messages."""
+    def _columns(self) -> "_Gathered":
+        """The columns, for each row its position among the load's messages, and the misfits."""
         load, names = self._load, self._stream.names
         if load.packet is not None:
             made = Packet.decode(load.packet).columns()
-            return dict(zip(names, made, strict=True)), np.arange(load.count)
+            return dict(zip(names, made, strict=True)), np.arange(load.count), {}
         spout = self._plan.spec(load.component).component
         if load.split is None or not isinstance(spout, PartitionedSpout):
             raise InternalError(f"a load of {load.component!r} has nothing to read")
         return _gather(spout, load.split, self._stream)
 
     def _route(
-        self, columns: dict[str, Column], positions: NDArray[np.int64]
+        self, columns: dict[str, Column], positions: NDArray[np.int64], misfits: dict[int, str]
     ) -> tuple[list[Delivery], int]:
+        """Send what can be sent; the others fail, each alone."""
         load = self._load
-        lineage, acked, parents = self._lineage(positions)
-        kept = np.flatnonzero(parents != _DROPPED)
+        every = np.concatenate([positions, np.array([*misfits], np.int64)])
+        lineage, acked, parents = self._lineage(every)
+        bad, parents = parents[len(positions) :], parents[: len(positions)]
+        notes = self._misfits(lineage, acked, bad, misfits.values())
         direct = np.frombuffer(load.direct, np.int32) if load.direct is not None else None
+        read = _Read(self._key, self._stream, columns, parents, direct)
+        kept = np.flatnonzero(parents != _DROPPED)
         if len(kept) < len(parents):
-            columns = {name: column.take(kept) for name, column in columns.items()}
-            direct = direct[kept] if direct is not None else None
-        read = _Read(self._key, self._stream, columns, parents[kept], direct)
-        try:
-            return self._dispatcher.dispatch(lineage, acked, [read]), len(read)
-        except MisfitError as misfit:
-            raise ValueError(str(misfit)) from misfit
+            read = read.take(kept)
+        while True:
+            try:
+                sent = self._dispatcher.dispatch(lineage, acked, [read])
+            except MisfitError as misfit:
+                bad, why = read.parents[misfit.rows], str(misfit)
+                notes += self._misfits(lineage, acked, bad, [why] * len(bad))
+                read = read.take(np.delete(np.arange(len(read)), misfit.rows))
+            else:
+                return sent + self._dispatcher.fail(notes), len(read)
+
+    def _misfits(
+        self,
+        lineage: Lineage,
+        acked: NDArray[np.bool_],
+        numbers: NDArray[np.int64],
+        reasons: Iterable[str],
+    ) -> list[Note]:
+        """Fail the messages that cannot be sent, by their numbers among those that start."""
+        notes = []
+        for number, why in zip(numbers.tolist(), reasons, strict=True):
+            self.report.log("error", f"a message cannot be sent: {why}")
+            if number >= 0:
+                acked[number] = False
+                notes.append(Note(int(lineage.roots[number]), 1, self._failure(why)))
+        return notes
 
     def _lineage(
         self, positions: NDArray[np.int64]
@@ -165,66 +194,85 @@ class _Reader:
 
     def _fail(self, error: Exception) -> list[Delivery]:
         load = self._load
-        failure = Failure(
-            reason=Reason.ERROR,
-            component=load.component,
-            task=load.task,
-            message=f"cannot read {load.split.data if load.split else 'messages'}: "
-            f"{type(error).__name__}: {error}",
-        )
+        what = load.split.data if load.split else "messages"
+        failure = self._failure(f"cannot read {what}: {type(error).__name__}: {error}")
         self.report.log("error", failure.message)
         if load.first is None:
             return []
         return self._dispatcher.fail([Note(load.first, load.count, failure)])
+
+    def _failure(self, message: str) -> Failure:
+        load = self._load
+        return Failure(
+            reason=Reason.ERROR, component=load.component, task=load.task, message=message
+        )
 
 
 _DROPPED = -2
 """Marks rows of excluded roots."""
 
 
-def _gather(
-    spout: PartitionedSpout, split: Split, stream: Stream
-) -> tuple[dict[str, Column], NDArray[np.int64]]:
+_Gathered: TypeAlias = tuple[dict[str, Column], NDArray[np.int64], dict[int, str]]
+"""Columns, the position of each row, and for positions whose values do not fit, why."""
+
+
+def _gather(spout: PartitionedSpout, split: Split, stream: Stream) -> _Gathered:
     """Read a split; return the columns of the wanted positions, and these numbered from 0."""
     pieces = list(_pieces(spout, split))
     if pieces and isinstance(pieces[0], pa.RecordBatch):
-        columns, rows = _from_batches(pieces, stream)
+        _check_count(split, sum(piece.num_rows for piece in pieces))
+        columns, rows, misfits = _from_batches(pieces, stream)
     else:
-        columns, rows = _from_rows(pieces, stream)
+        _check_count(split, len(pieces))
+        columns, rows, misfits = _from_rows(pieces, stream)
     if split.only is None:
-        return columns, rows
+        return columns, rows, misfits
     slot = {position: index for index, position in enumerate(rows.tolist())}
     found = [(n, slot[p]) for n, p in enumerate(split.only) if p in slot]
     picked = np.array([index for _, index in found], np.int64)
     return (
         {name: column.take(picked) for name, column in columns.items()},
         np.array([n for n, _ in found], np.int64),
+        {n: misfits[p] for n, p in enumerate(split.only) if p in misfits},
     )
+
+
+def _check_count(split: Split, count: int) -> None:
+    """A message that was planned and is not there must not pass for one that holds nothing."""
+    wanted = split.count if split.only is None else max(split.only, default=-1) + 1
+    if count < wanted or (split.only is None and count > wanted):
+        raise ComponentError(
+            f"read gave {count} messages where {wanted} were planned: yield None for a position "
+            f"that holds none"
+        )
 
 
 def _pieces(spout: PartitionedSpout, split: Split) -> Iterator[Any]:
     yield from spout.read(split)
 
 
-def _from_batches(
-    batches: Sequence[pa.RecordBatch], stream: Stream
-) -> tuple[dict[str, Column], NDArray[np.int64]]:
+def _from_batches(batches: Sequence[pa.RecordBatch], stream: Stream) -> _Gathered:
     table = pa.Table.from_batches(batches).combine_chunks()
     columns: dict[str, Column] = {}
     for field in stream.fields:
         chunked = table.column(field.name)
         array = chunked.chunk(0) if chunked.num_chunks else pa.array([], chunked.type)
         columns[field.name] = ArrowColumn(array.cast(field.type) if field.type else array)
-    return columns, np.arange(table.num_rows)
+    return columns, np.arange(table.num_rows), {}
 
 
-def _from_rows(
-    rows: Sequence[Sequence[Any] | None], stream: Stream
-) -> tuple[dict[str, Column], NDArray[np.int64]]:
+def _from_rows(rows: Sequence[Sequence[Any] | None], stream: Stream) -> _Gathered:
     there = [(position, row) for position, row in enumerate(rows) if row is not None]
-    values = [list(column) for column in zip(*(row for _, row in there), strict=True)]
-    columns = {
-        field.name: make_column(field, values[index] if values else [])
-        for index, field in enumerate(stream.fields)
-    }
-    return columns, np.array([position for position, _ in there], np.int64)
+    misfits: dict[int, str] = {}
+    while True:
+        values = [list(column) for column in zip(*(row for _, row in there), strict=True)]
+        try:
+            columns = {
+                field.name: make_column(field, values[index] if values else [])
+                for index, field in enumerate(stream.fields)
+            }
+        except CoderError as error:
+            misfits.update((there[row][0], str(error)) for row in error.rows)
+            there = [(position, row) for position, row in there if position not in misfits]
+        else:
+            return columns, np.array([position for position, _ in there], np.int64), misfits

@@ -62,11 +62,14 @@ def capture_prints(report: Report) -> Iterator[None]:
     handler = _ReportHandler(report)
     root = logging.getLogger()
     root.addHandler(handler)
+    level = root.level
+    root.setLevel(min(level, logging.INFO) if level else logging.INFO)
     try:
         with contextlib.redirect_stdout(writer):
             yield
     finally:
         root.removeHandler(handler)
+        root.setLevel(level)
         writer.close()
 
 

@@ -214,10 +214,6 @@ class StateImage:
             head.log.append((version, token, len(changed)))
         head.save(store)
 
-    def clear(self) -> None:
-        """Forget the image, to free memory; the next ``load`` reads it again."""
-        self.__init__()
-
     def _apply(self, chunk: dict[Any, Any]) -> None:
         self._data.update(chunk)
         for key in [key for key, value in chunk.items() if value.__class__ is _Deleted]:

@@ -81,7 +81,7 @@ class LocalRunner:
         trace: TracebackType | None,
     ) -> None:
         for task in self.coordinator.hosted.values():
-            task.spout.close()
+            task.close()
         self.coordinator.close()
         self._workshop.cleanup()
 

@@ -1,5 +1,6 @@
 """Submit a topology: the life of a run as a table of contents."""
 
+import atexit
 import logging
 import os
 import secrets
@@ -30,7 +31,7 @@ from sparkstorm.spark.driver.checkpoint import open_files
 from sparkstorm.spark.driver.outcomes import BatchRunner
 from sparkstorm.spark.driver.server import PlanServer
 from sparkstorm.spark.driver.session import make_session, query_session, spark_parallelism
-from sparkstorm.spark.driver.shipping import ship
+from sparkstorm.spark.driver.shipping import offer_script_folder, ship
 from sparkstorm.spark.link import LinkServer
 from sparkstorm.spark.lowering import ReportsParam, lower
 from sparkstorm.topology.graph import Topology
@@ -72,6 +73,7 @@ def submit(
         SparkstormError: a setting, the environment or the checkpoint does not fit; nothing runs.
     """
     check_name(name)
+    offer_script_folder()
     settings = config if isinstance(config, Config) else Config.parse(config or {})
     with ExitStack() as stack:
         if session is None:
@@ -130,6 +132,7 @@ class Run:
         self._batches: BatchRunner | None = None
         self._cleanup = ExitStack()
         self._stopped = threading.Event()
+        self._stopping = threading.Lock()
         self._broken: BaseException | None = None
 
     def start(self, stack: ExitStack) -> None:
@@ -138,6 +141,7 @@ class Run:
         self._coordinator.open()
         stack.callback(self._coordinator.close)
         for number, task in self._coordinator.hosted.items():
+            stack.callback(task.close)
             task.open()
             limit = _limiter(self._coordinator, number)
             self._threads[number] = HostedThread(task, limit, self._break)
@@ -154,6 +158,7 @@ class Run:
             thread.start()
         stack.callback(self._stop_threads)
         self._cleanup = stack.pop_all()
+        atexit.register(self._at_exit)
 
     def wait_until_drained(self, timeout: float | None = None) -> bool:
         """Wait until the spouts have nothing more and nothing is pending.
@@ -206,6 +211,7 @@ class Run:
         """
         if self._stopped.is_set():
             return self.statistics()
+        atexit.unregister(self._at_exit)
         self._coordinator.close_intake()
         self.deactivate()
         try:
@@ -213,8 +219,9 @@ class Run:
                 self.wait_until_drained(timeout)
         finally:
             self._server.stopping = True
-            self._stopped.set()
-            self._cleanup.close()
+            with self._stopping:
+                self._stopped.set()
+                self._cleanup.close()
         return self.statistics()
 
     def __enter__(self) -> "Run":
@@ -242,7 +249,11 @@ class Run:
         return query, batches
 
     def _drained(self) -> bool:
-        return self._coordinator.drained and all(t.idle for t in self._threads.values())
+        return (
+            all(thread.idle for thread in self._threads.values())
+            and self._coordinator.drained
+            and all(thread.idle for thread in self._threads.values())
+        )
 
     def _failed(self) -> bool:
         ended = self._query is not None and not self._query.isActive
@@ -250,15 +261,19 @@ class Run:
 
     def _check(self) -> None:
         """Raise what made the run fail, as the error of whoever is at fault."""
+        failed = self._failed()  # before looking for the cause, which another thread may set
         if self._broken is not None:
             if isinstance(self._broken, SparkstormError):
                 raise self._broken
             raise BatchError(f"a spout failed: {self._broken!r}") from self._broken
-        if self._failed() and self._query is not None:
+        if failed and self._query is not None:
             if self._batches is not None and self._batches.error is not None:
                 raise self._batches.error
             error = self._query.exception()
             raise BatchError(f"the query ended: {error}") from error
+
+    def _at_exit(self) -> None:
+        self.stop(drain=False)
 
     def _break(self, error: BaseException) -> None:
         self._broken = error

@@ -172,13 +172,13 @@ class TestBatchPlan:
                 PlannedLoad, load=loads, partition=st.integers(0, 9), attempt=st.integers(1, 9)
             )
         ),
-        st.dictionaries(st.integers(1, 9), st.integers(0, 2**47)),
-        st.lists(st.builds(Outstanding, task=st.integers(1, 9), split=splits, attempt=st.just(2))),
+        st.dictionaries(st.text(), st.integers(0, 2**47)),
+        st.lists(st.builds(Outstanding, owner=st.text(), split=splits, attempt=st.just(2))),
     )
     def test_survives_json(
         self,
         planned: list[PlannedLoad],
-        sequences: dict[int, int],
+        sequences: dict[str, int],
         outstanding: list[Outstanding],
     ) -> None:
         """A plan read back is the plan that was written."""
@@ -187,13 +187,13 @@ class TestBatchPlan:
             run="run",
             loads=tuple(planned),
             sequences=sequences,
-            cursors={"3": {"file": [1, 2]}},
+            cursors={"s/0": {"file": [1, 2]}},
             outstanding=tuple(outstanding),
         )
         assert BatchPlan.from_json(plan.to_json()) == plan
 
     def test_hosted_messages_are_not_kept(self) -> None:
-        """The values of hosted messages are not written, nor run again by a later driver."""
+        """The values of hosted messages are not written."""
         load = Load(
             component="s", task=1, stream="default", lane=0, count=1, first=0, packet=b"secret"
         )
@@ -204,4 +204,3 @@ class TestBatchPlan:
             plan,
             loads=(PlannedLoad(load=dataclasses.replace(load, packet=None), partition=0),),
         )
-        assert again.without_hosted().loads == ()

@@ -68,7 +68,7 @@ def test_every_process_sees_what_was_committed(
             if end.startswith("abort"):
                 store.rollback()
                 if end == "abort and forget":
-                    image.clear()
+                    images[process] = StateImage()
                 continue
             store.commit()
             model, version = after, version + 1

@@ -1,4 +1,4 @@
-"""The checkpoint folder: Spark's part, our files beside it, and the lock."""
+"""The checkpoint folder: our files beside Spark's part."""
 
 import os
 import tempfile
@@ -83,7 +83,10 @@ class HadoopFiles:
             stream.close()
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file aside and rename it into place."""
+        """Write a file aside and rename it into place.
+
+        Hadoop's rename does not replace, so between the two the name is missing for a moment.
+        """
         aside = self._path(f"{name}.new")
         stream = self._fs.create(aside, True)
         try:
@@ -91,7 +94,8 @@ class HadoopFiles:
         finally:
             stream.close()
         self.delete(name)
-        self._fs.rename(aside, self._path(name))
+        if not self._fs.rename(aside, self._path(name)):
+            raise CheckpointError(f"cannot rename {name}.new to {name} in {self._folder}")
 
     def delete(self, name: str) -> None:
         """Delete a file if it is there."""

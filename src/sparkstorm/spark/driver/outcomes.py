@@ -1,6 +1,7 @@
 """foreachBatch: run a batch's job, again with less if it fails, and hand its outcome over."""
 
 import logging
+import re
 import threading
 import time
 from typing import Any, final
@@ -81,7 +82,7 @@ class BatchRunner:
     def _leave_out(self, number: int, halving: Halving, error: Exception) -> None:
         if not halving.tried:
             raise BatchError(
-                f"batch {number} fails even without any message: {_first_line(error)}"
+                f"batch {number} fails even without any message: {_cause(error)}"
             ) from error
         excluded = halving.failed()
         self._take_reports()
@@ -90,7 +91,7 @@ class BatchRunner:
             "the job of batch %s failed and is run again with %s messages: %s",
             number,
             halving.tried,
-            _first_line(error),
+            _cause(error),
         )
 
     def _take_reports(self) -> list[Report]:
@@ -99,6 +100,11 @@ class BatchRunner:
         return taken
 
 
-def _first_line(error: Exception) -> str:
+_PYTHON_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Exit|Fault)\b.*")
+
+
+def _cause(error: Exception) -> str:
+    """What went wrong in one line: the last error of a worker's traceback, if there is one."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    raised = [line for line in lines if _PYTHON_ERROR.match(line) and not line.startswith("org.")]
+    return next(reversed(raised), lines[0] if lines else type(error).__name__)

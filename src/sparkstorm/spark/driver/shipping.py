@@ -1,14 +1,31 @@
 """What the executors need of us: the package itself, on a cluster whose Python lacks it."""
 
+import atexit
+import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-__all__ = ["ship"]
+__all__ = ["offer_script_folder", "ship"]
 
 _SHIPPED: set[str] = set()
+
+
+def offer_script_folder() -> None:
+    """Let modules beside the script that is running be imported by local workers, too.
+
+    To be called before Spark starts: its processes take the path from the environment.
+    """
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if script is None:
+        return
+    folder = str(Path(script).resolve().parent)
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if folder not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([*filter(None, paths), folder])
 
 
 def ship(session: SparkSession) -> None:
@@ -17,8 +34,10 @@ def ship(session: SparkSession) -> None:
     if str(context.master).startswith("local[") or context.applicationId in _SHIPPED:
         return
     package = Path(__file__).parents[2]
+    folder = tempfile.mkdtemp(prefix="sparkstorm-ship-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     archive = shutil.make_archive(
-        str(Path(tempfile.mkdtemp(prefix="sparkstorm-ship-")) / "sparkstorm"),
+        str(Path(folder) / "sparkstorm"),
         "zip",
         root_dir=package.parent,
         base_dir=package.name,

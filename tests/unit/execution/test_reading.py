@@ -1,0 +1,259 @@
+"""The read stage: one bad message fails alone, and what is not there is missed."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sparkstorm import (
+    BasicBolt,
+    BasicCollector,
+    Config,
+    CustomGrouping,
+    PartitionedSpout,
+    Split,
+    Spout,
+    Stream,
+    TopologyBuilder,
+    Tuple,
+)
+from sparkstorm.acking.lineage import Lineage
+from sparkstorm.acking.tally import RootRange
+from sparkstorm.execution.batch import BatchInfo
+from sparkstorm.execution.columns import make_column
+from sparkstorm.execution.packet import Body, Kind, Note, Packet, PacketWriter
+from sparkstorm.execution.reading import Load, read_loads
+from sparkstorm.execution.report import Report
+from sparkstorm.planning.passes import make_plan
+from sparkstorm.planning.plan import Plan
+from sparkstorm.streams import Field, Outputs
+from sparkstorm.topology.grouping import Custom, FieldsGrouping, Grouping, Shuffle
+from sparkstorm.verdicts import Reason
+
+FIRST = 1000
+
+
+class Log(PartitionedSpout):
+    """Reads what it was made with."""
+
+    def __init__(self, pieces: Sequence[Any], outputs: Outputs) -> None:
+        self.pieces = pieces
+        self.outputs = outputs
+
+    def plan(self, limit: int) -> list[Split]:
+        return []
+
+    def read(self, split: Split) -> Iterable[Sequence[Any] | None]:
+        return self.pieces
+
+
+class Queue(Spout):
+    """Its messages come in a packet."""
+
+    def __init__(self, outputs: Outputs) -> None:
+        self.outputs = outputs
+
+    def next_tuple(self) -> None:
+        """Emit nothing."""
+
+
+class Sink(BasicBolt):
+    """Reads them."""
+
+    def execute(self, tup: Tuple, collector: BasicCollector) -> None:
+        """Do nothing."""
+
+
+class Picky(CustomGrouping):
+    """Does not like odd numbers."""
+
+    def choose_tasks(
+        self, values: Sequence[Any], tasks: Sequence[int], sequence: int
+    ) -> Sequence[int]:
+        if values[0] % 2:
+            raise ValueError("odd")
+        return tasks[:1]
+
+
+def plan_of(spout: Spout | PartitionedSpout, grouping: Grouping, *, ackers: int = 1) -> Plan:
+    """A plan of the spout and one bolt."""
+    builder = TopologyBuilder()
+    builder.set_spout("in", spout)
+    declarer = builder.set_bolt("out", Sink(), 2)
+    match grouping:
+        case FieldsGrouping(fields):
+            declarer.fields_grouping("in", fields)
+        case Custom(custom):
+            declarer.custom_grouping("in", custom)
+        case _:
+            declarer.shuffle_grouping("in")
+    topology = builder.create_topology()
+    return make_plan(topology, config=Config(acker_executors=ackers), partitions=1)
+
+
+def load_of(plan: Plan, **more: Any) -> Load:
+    """A load of the spout's only task."""
+    task = plan.tasks["in"].start
+    given = {"component": "in", "task": task, "stream": "default", "lane": 0, "first": FIRST}
+    return Load(**{**given, **more})
+
+
+def queued(plan: Plan, values: list[Any], **more: Any) -> Load:
+    """A load of messages that come in a packet."""
+    count = len(values)
+    body = Body.encode([make_column(Field("f"), values)], count)
+    lineage = Lineage.untracked(count)
+    packet = PacketWriter(0).data(stream=0, target=1, body=body, lineage=lineage)
+    return load_of(plan, count=count, packet=packet, **more)
+
+
+def read(
+    plan: Plan, load: Load, excluded: Sequence[RootRange] = ()
+) -> tuple[dict[int, Any], dict[int, Note], set[int], Report]:
+    """The values sent by root, the notes by root, the roots with an entry, and the report."""
+    batch = BatchInfo(number=1, excluded=tuple(excluded))
+    sent, [report] = read_loads(plan, 0, [load], batch)
+    values: dict[int, Any] = {}
+    notes: dict[int, Note] = {}
+    entries: set[int] = set()
+    for packet in (Packet.decode(data) for _, data in sent):
+        match packet.head.kind:
+            case Kind.DATA:
+                [column] = packet.columns()
+                made = [-len(values) - n for n in range(packet.head.count)]
+                roots = packet.lineage().roots.tolist() or made
+                values.update(zip(roots, column.to_list(), strict=True))
+            case Kind.NOTES:
+                notes.update({note.root: note for note in packet.notes()})
+            case Kind.ENTRIES:
+                entries |= set(packet.entries().roots.tolist())
+    return values, notes, entries, report
+
+
+def rows(*values: Any) -> list[Sequence[Any] | None]:
+    """Rows of one value each; None for a position without a message."""
+    return [None if value is None else [value] for value in values]
+
+
+@pytest.mark.parametrize(
+    ("values", "grouping", "bad"),
+    [
+        (["a", ["b"], "c", {}], FieldsGrouping(("f",)), {1, 3}),
+        ([2, 3, 4, 5], Custom(Picky()), {1, 3}),
+    ],
+)
+def test_a_message_that_cannot_be_routed_fails_alone(
+    values: list[Any], grouping: Grouping, bad: set[int]
+) -> None:
+    """The others of its load go on; it once took them all with it, again at each retry."""
+    plan = plan_of(Queue(["f"]), grouping)
+    found, notes, entries, report = read(plan, queued(plan, values))
+    assert found == {FIRST + n: value for n, value in enumerate(values) if n not in bad}
+    assert set(notes) == {FIRST + n for n in bad}
+    assert {note.failure.reason for note in notes.values()} == {Reason.ERROR}
+    assert not entries, "nothing completes that was not sent"
+    assert report.metrics.emitted == 2
+    assert all("a message cannot be sent" in line.text for line in report.lines)
+
+
+def test_an_untracked_message_that_cannot_be_routed_is_told_of() -> None:
+    """There is no one to hear fail, so there is a line in the log."""
+    plan = plan_of(Queue(["f"]), FieldsGrouping(("f",)))
+    found, notes, _, report = read(plan, queued(plan, ["a", ["b"], ["c"]], first=None))
+    assert list(found.values()) == ["a"]
+    assert notes == {}
+    assert len(report.lines) == 2
+
+
+@pytest.mark.parametrize("values", [("a", 1, None, "d"), ("a", None, 2.5, "d")])
+def test_a_value_that_does_not_fit_fails_its_message_alone(values: tuple[Any, ...]) -> None:
+    """A partitioned spout declares types too; a position without a message completes."""
+    plan = plan_of(Log(rows(*values), "f string"), Shuffle())
+    found, notes, entries, _ = read(plan, load_of(plan, count=4, split=Split(count=4)))
+    bad = next(n for n, value in enumerate(values) if isinstance(value, int | float))
+    assert found == {FIRST: "a", FIRST + 3: "d"}
+    assert set(notes) == {FIRST + bad}
+    assert "field 'f' is declared string" in notes[FIRST + bad].failure.message
+    assert entries == {FIRST + values.index(None)}
+
+
+def test_a_misfit_keeps_its_root_when_it_is_read_again() -> None:
+    """A retry wants some positions only, and numbers them anew."""
+    plan = plan_of(Log(rows("a", 1, "c", "d", 2), "f string"), Shuffle())
+    split = Split(count=3, only=(1, 3, 4))
+    found, notes, _, _ = read(plan, load_of(plan, count=3, split=split))
+    assert found == {FIRST + 1: "d"}
+    assert set(notes) == {FIRST, FIRST + 2}
+
+
+def test_an_excluded_message_is_neither_sent_nor_failed() -> None:
+    """Its batch failed with it; it gets its verdict as lost."""
+    plan = plan_of(Log(rows("a", 1, "c", "d"), "f string"), Shuffle())
+    load = load_of(plan, count=4, split=Split(count=4))
+    found, notes, entries, _ = read(plan, load, [RootRange(FIRST + 1, 2)])
+    assert found == {FIRST: "a", FIRST + 3: "d"}
+    assert not notes
+    assert not entries
+
+
+BATCH = pa.record_batch([pa.array(["a", "b", "c"])], ["f"])
+
+
+@pytest.mark.parametrize(
+    ("pieces", "split"),
+    [
+        (rows("a", "b"), Split(count=3)),
+        (rows("a", "b", "c", "d"), Split(count=3)),
+        ([], Split(count=1)),
+        ([BATCH], Split(count=4)),
+        ([BATCH, BATCH], Split(count=5)),
+        ([BATCH], Split(count=2, only=(0, 3))),
+        (rows("a", None), Split(count=1, only=(2,))),
+    ],
+)
+def test_a_read_that_is_too_short_or_too_long_fails(pieces: list[Any], split: Split) -> None:
+    """A message that was planned and is not there must not pass for one that was processed."""
+    plan = plan_of(Log(pieces, "f string"), Shuffle())
+    found, notes, entries, report = read(plan, load_of(plan, count=split.count, split=split))
+    assert found == {}
+    assert not entries
+    [note] = notes.values()
+    assert (note.root, note.count) == (FIRST, split.count)
+    assert "yield None for a position that holds none" in note.failure.message
+    assert report.metrics.emitted == 0
+
+
+def test_a_retry_may_read_more_than_it_wants() -> None:
+    """The engine picks the wanted positions."""
+    plan = plan_of(Log([BATCH, BATCH], "f string"), Shuffle())
+    load = load_of(plan, count=2, split=Split(count=2, only=(1, 5)))
+    found, notes, entries, _ = read(plan, load)
+    assert found == {FIRST: "b", FIRST + 1: "c"}
+    assert not notes
+    assert not entries
+
+
+def test_nothing_is_tracked_without_ackers() -> None:
+    """The values go out, and that is all."""
+    plan = plan_of(Log(rows("a", "b"), "f string"), Shuffle(), ackers=0)
+    found, notes, entries, _ = read(plan, load_of(plan, count=2, split=Split(count=2)))
+    assert sorted(found.values()) == ["a", "b"]
+    assert not notes
+    assert not entries
+
+
+def test_a_direct_tuple_for_a_stranger_fails_alone() -> None:
+    """It would reach nobody, and its message would look processed."""
+    builder = TopologyBuilder()
+    builder.set_spout("in", Queue(Stream(["f"], direct=True)))
+    builder.set_bolt("out", Sink(), 2).direct_grouping("in")
+    plan = make_plan(builder.create_topology(), config=Config(acker_executors=1))
+    good = plan.tasks["out"].start
+    direct = np.array([good, 999, good + 1], np.int32).tobytes()
+    found, notes, _, _ = read(plan, queued(plan, ["a", "b", "c"], direct=direct))
+    assert found == {FIRST: "a", FIRST + 2: "c"}
+    assert "emit_direct to task 999, but the stream's readers are the tasks" in (
+        notes[FIRST + 1].failure.message
+    )
