@@ -114,7 +114,8 @@ def test_an_override_is_checked_too() -> None:
     base = Config(max_retries=3, enable_message_timeouts=False)
     assert base.override({}) is base
     assert base.override({"max_retries": 5}) == Config(max_retries=5, enable_message_timeouts=False)
-    assert base.override({"topology.max.retries": 5}) == Config(max_retries=5, enable_message_timeouts=False)
+    wanted = Config(max_retries=5, enable_message_timeouts=False)
+    assert base.override({"topology.max.retries": 5}) == wanted
     with pytest.raises(ConfigError, match="'max_retries' has the value -1"):
         base.override({"max_retries": -1})
 

@@ -163,6 +163,7 @@ class Coordinator:
             if not self._records and self._last >= 0:
                 settled = self._planner.settled(self._last)
                 self._files.write(f"plans/{self._last}", settled.to_json())
+                self._files.delete(f"outcomes/{self._last}")
         for task in self.partitioned.values():
             task.spout.close()
 
@@ -330,7 +331,7 @@ class Coordinator:
         """The verdicts of a batch that an earlier driver committed, and may not have given."""
         lost = self._ledger.drop(record.plan.ranges, _NO_OUTCOME)
         old, data = record.recovered, self._files.read(f"outcomes/{record.plan.number}")
-        if old is None or data is None:
+        if old is None or data is None or not old.ranges:
             return lost
         ledger = Ledger(None, 0.0)
         ledger.begin(old.ranges, 0.0)
