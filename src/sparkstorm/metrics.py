@@ -1,7 +1,7 @@
 """What a running topology tells about itself: frozen values that every view reads."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import final
 
 __all__ = ["Statistics", "TaskMetrics", "merge_task_metrics"]
@@ -72,10 +72,6 @@ class Statistics:
     def component(self, name: str) -> TaskMetrics:
         """The counts of all tasks of a component together."""
         return sum(self.components.get(name, {}).values(), TaskMetrics())
-
-    def with_components(self, components: dict[str, dict[int, TaskMetrics]]) -> "Statistics":
-        """Return a copy that shows these component counts."""
-        return replace(self, components=components)
 
 
 def merge_task_metrics(

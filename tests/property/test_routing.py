@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from sparkstorm.errors import InternalError
 from sparkstorm.execution.columns import CoderError, make_column
 from sparkstorm.execution.routing import Copies, Emissions, choose_tasks
 from sparkstorm.planning.plan import Route
@@ -305,3 +306,9 @@ def test_many_tasks_are_sorted_right() -> None:
     )
     assert (np.diff(copies.tasks) >= 0).all()
     assert Counter(copies.tasks.tolist()) == Counter(dict.fromkeys(tasks, 2))
+
+
+def test_an_unknown_grouping_is_a_fault_of_ours() -> None:
+    """Not one that sends tuples nowhere."""
+    with pytest.raises(InternalError, match="no rule for the grouping 'nearest'"):
+        route("nearest", range(1, 3), emissions(["x"]))  # type: ignore[arg-type]

@@ -73,7 +73,7 @@ class BasicEmission(_Emission):
 
     def emit(self, values: Sequence[Any], *, stream: str = DEFAULT_STREAM) -> None:
         """Emit a tuple caused by the input."""
-        box = self._default if stream == DEFAULT_STREAM else None
+        box = self._default if stream is DEFAULT_STREAM else None
         if box is None:
             box = self._box(stream)
         if box.takes == len(values):  # the usual case, without another call
@@ -109,7 +109,7 @@ class BoltEmission(_Emission):
         stream: str = DEFAULT_STREAM,
     ) -> None:
         """Emit a tuple; it joins the trees of its anchors."""
-        box = self._default if stream == DEFAULT_STREAM else None
+        box = self._default if stream is DEFAULT_STREAM else None
         if box is None:
             box = self._box(stream)
         box.add(values, self._parent(anchors))

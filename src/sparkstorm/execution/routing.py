@@ -113,7 +113,7 @@ def _one_each(route: Route, emissions: Emissions) -> Tasks:
             return (hashes % np.uint64(count)).astype(np.int32) + np.int32(first)
         case PartialKey(fields):
             return _less_loaded(_hashes(fields, emissions), first, count)
-    raise InternalError(f"no rule for the grouping {route.grouping}")
+    raise InternalError(f"no rule for the grouping {route.grouping!r}")
 
 
 def _in_turn(tasks: Tasks, emissions: Emissions) -> Tasks:

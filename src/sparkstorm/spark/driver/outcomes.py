@@ -74,7 +74,7 @@ class BatchRunner:
         hung.daemon = True
         hung.start()
         try:
-            column: list[Any] = frame.select("packet").toArrow().column("packet").to_pylist()
+            column: list[Any] = frame.toArrow().column("packet").to_pylist()
             return column
         finally:
             hung.cancel()
