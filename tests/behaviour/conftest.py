@@ -138,7 +138,11 @@ class SparkPlay(Play):
             return False
         coordinator = self.run._coordinator
         with coordinator._lock:
-            if coordinator._records or any(t.waiting for t in coordinator.hosted.values()):
+            if (
+                coordinator._records
+                or coordinator._tapped
+                or any(t.waiting for t in coordinator.hosted.values())
+            ):
                 return False
         return all(thread.idle for thread in self.run._threads.values())
 

@@ -251,7 +251,7 @@ class Coordinator:
     def drained(self) -> bool:
         """Whether nothing is pending, and the spouts (if the intake is open) have nothing more."""
         with self._lock:
-            if self._records or self._ledger.pending:
+            if self._records or self._tapped or self._ledger.pending:
                 return False
             tasks = self._tasks()
             if not self._intake_open:
@@ -395,15 +395,19 @@ class Coordinator:
                 self.partitioned[planned.load.task].done_untracked(split)
 
     def _tell_taps(self) -> None:
-        """Hand out tapped tuples; not under the lock, since a tap may block."""
+        """Hand out tapped tuples; not under the lock, since a tap may block.
+
+        Until they are out the topology is not drained.
+        """
         with self._lock:
-            packets, self._tapped = self._tapped, []
-        if self._on_tap is None:
-            return
-        for packet in packets:
-            columns = [column.to_list() for column in packet.columns()]
-            rows = list(zip(*columns, strict=True)) if columns else [()] * packet.head.count
-            self._on_tap(self._plan.stream_keys[packet.head.stream], packet.head.source, rows)
+            packets, tap = list(self._tapped), self._on_tap
+        if tap is not None:
+            for packet in packets:
+                columns = [column.to_list() for column in packet.columns()]
+                rows = list(zip(*columns, strict=True)) if columns else [()] * packet.head.count
+                tap(self._plan.stream_keys[packet.head.stream], packet.head.source, rows)
+        with self._lock:
+            del self._tapped[: len(packets)]
 
     def _show_first(self, failure: Failure) -> None:
         """Tell whoever watches of a failure's reason when it is first seen."""
