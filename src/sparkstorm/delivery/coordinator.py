@@ -42,7 +42,6 @@ from sparkstorm.verdicts import Failure, Reason
 
 __all__ = ["Coordinator", "Deliver", "Tap"]
 
-_logger = logging.getLogger(__name__)
 
 Deliver: TypeAlias = Callable[[HostedTask, U64, Sequence[tuple[int, Failure]]], None]
 """How verdicts reach a hosted task: at once, or through its thread."""
@@ -224,7 +223,7 @@ class Coordinator:
             outcomes = [
                 r for r, p in zip(rows, packets, strict=True) if p.head.kind is Kind.OUTCOME
             ]
-            record.results = [decode_result(Packet.decode(row)) for row in outcomes]
+            record.results = [decode_result(p) for p in packets if p.head.kind is Kind.OUTCOME]
             if len(record.results) != len(self._plan.ackers):
                 raise BatchError(
                     f"batch {number}: {len(record.results)} of {len(self._plan.ackers)} ackers "

@@ -1,6 +1,5 @@
 """Tasks of hosted spouts: they live in the driver, each with a thread of its own."""
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
@@ -32,8 +31,6 @@ _MAX_FAILED_IDS = 100_000
 
 _MAX_LOAD_BYTES = 16 * 1024 * 1024
 """A load travels inside a Spark task, which may not exceed 128 MB (spark.rpc.message.maxSize)."""
-
-_logger = logging.getLogger(__name__)
 
 
 class _Lot(NamedTuple):

@@ -2,7 +2,6 @@
 
 import heapq
 import itertools
-import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -22,8 +21,6 @@ from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.verdicts import Failure
 
 __all__ = ["PartitionedTask", "ranges_of"]
-
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)

@@ -1,7 +1,6 @@
 """Submit a topology: the life of a run as a table of contents."""
 
 import atexit
-import logging
 import os
 import secrets
 import shutil
@@ -39,7 +38,6 @@ from sparkstorm.verdicts import Failure
 
 __all__ = ["Run", "submit"]
 
-_logger = logging.getLogger(__name__)
 _LOOK_SECS = 0.02
 
 
