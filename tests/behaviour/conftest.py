@@ -140,7 +140,7 @@ class SparkPlay(Play):
         with coordinator._lock:
             if (
                 coordinator._records
-                or coordinator._tapped
+                or coordinator._taps.waiting
                 or any(t.waiting for t in coordinator.hosted.values())
             ):
                 return False

@@ -16,7 +16,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 
@@ -25,11 +25,14 @@ from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.acking.tally import RootRange, TallyResult
 from sparkstorm.clock import Clock
 from sparkstorm.components.spout import PartitionedSpout, Split
+from sparkstorm.delivery.counts import Counts, FirstFailures
 from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.partitioned import PartitionedTask
 from sparkstorm.delivery.planner import BatchPlanner
 from sparkstorm.delivery.plans import BatchPlan
+from sparkstorm.delivery.recovery import carry_over, decode_outcome, encode_outcome
+from sparkstorm.delivery.taps import Tap, Taps
 from sparkstorm.errors import AttributeStateError, BatchError, ComponentError, SparkstormError
 from sparkstorm.execution.acker import decode_result
 from sparkstorm.execution.batch import BatchInfo
@@ -37,17 +40,14 @@ from sparkstorm.execution.packet import Kind, Packet
 from sparkstorm.execution.reading import Load
 from sparkstorm.execution.report import LogLine, Report
 from sparkstorm.metrics import Statistics, TaskMetrics, merge_task_metrics
-from sparkstorm.planning.plan import Plan, StreamKey
+from sparkstorm.planning.plan import Plan
 from sparkstorm.verdicts import Failure, Reason
 
-__all__ = ["Coordinator", "Deliver", "Tap"]
+__all__ = ["Coordinator", "Deliver"]
 
 
 Deliver: TypeAlias = Callable[[HostedTask, U64, Sequence[tuple[int, Failure]]], None]
 """How verdicts reach a hosted task: at once, or through its thread."""
-
-Tap: TypeAlias = Callable[[StreamKey, int, list[tuple[Any, ...]]], None]
-"""Called with a tapped stream, the emitting task and the tuples, once their batch is committed."""
 
 _FATAL: dict[str, type[SparkstormError]] = {
     "AttributeStateError": AttributeStateError,
@@ -67,19 +67,6 @@ class _Record:
     poisons: tuple[RootRange, ...] = ()
     recovered: BatchPlan | None = None
     """The whole plan of an earlier driver; ``plan`` is the part that can be run again."""
-
-
-@dataclass(slots=True)
-class _Counts:
-    """What :class:`Statistics` counts."""
-
-    emitted: int = 0
-    acked: int = 0
-    failed: int = 0
-    failures: dict[str, int] = field(default_factory=dict)
-    batches: int = 0
-    batch_secs: float = 0.0
-    batch_messages: int = 0
 
 
 @final
@@ -114,7 +101,7 @@ class Coordinator:
         self._clock = clock
         self._deliver = deliver or (lambda task, acked, failed: task.deliver(acked, failed))
         self._on_log = on_log or _log
-        self._on_tap = on_tap
+        self._taps = Taps(plan, on_tap)
         self._lock = threading.RLock()
         self._ledger = Ledger(
             config.message_timeout_secs if config.enable_message_timeouts else None,
@@ -123,9 +110,8 @@ class Coordinator:
         )
         self._records: dict[int, _Record] = {}
         self._last = -1
-        self._tapped: list[Packet] = []
-        self._shown: set[tuple[str, str]] = set()
-        self._counts = _Counts()
+        self._first_failures = FirstFailures(self._on_log)
+        self._counts = Counts()
         self._components: dict[str, dict[int, TaskMetrics]] = {}
         self._intake_open = True
         self.hosted: dict[int, HostedTask] = {}
@@ -181,7 +167,7 @@ class Coordinator:
             for done in sorted(n for n in self._records if n < number):
                 self._commit(self._records.pop(done))
             self._give_verdicts(self._ledger.expire(self._clock.monotonic()))
-        self._tell_taps()
+        self._taps.tell()
         with self._lock:
             return number in self._records or self._plan_batch(number)
 
@@ -235,7 +221,7 @@ class Coordinator:
                 self._counts.emitted += record.plan.messages
             record.secs = secs
             if self.partitioned and self._plan.tracked:
-                self._files.write(f"outcomes/{number}", _join(outcomes))
+                self._files.write(f"outcomes/{number}", encode_outcome(outcomes))
 
     def note_reports(self, reports: Sequence[Report]) -> None:
         """Take in what tasks reported: counts and lines."""
@@ -250,7 +236,7 @@ class Coordinator:
     def drained(self) -> bool:
         """Whether nothing is pending, and the spouts (if the intake is open) have nothing more."""
         with self._lock:
-            if self._records or self._tapped or self._ledger.pending:
+            if self._records or self._taps.waiting or self._ledger.pending:
                 return False
             tasks = self._tasks()
             if not self._intake_open:
@@ -324,35 +310,15 @@ class Coordinator:
         self._counts.batch_secs = record.secs
         self._counts.batch_messages = plan.messages
         self._planner.observe(messages=plan.messages, secs=record.secs)
-        self._tapped += record.tapped
+        self._taps.add(record.tapped)
 
     def _verdicts_of_earlier_driver(self, record: _Record) -> Verdicts:
         """The verdicts of a batch that an earlier driver committed, and may not have given."""
         lost = self._ledger.drop(record.plan.ranges, _NO_OUTCOME)
-        old, data = record.recovered, self._files.read(f"outcomes/{record.plan.number}")
-        if old is None or data is None or not old.ranges:
+        was, data = record.recovered, self._files.read(f"outcomes/{record.plan.number}")
+        if was is None or data is None or not was.ranges:
             return lost
-        ledger = Ledger(None, 0.0)
-        ledger.begin(old.ranges, 0.0)
-        results = [decode_result(Packet.decode(row)) for row in _cut(data)]
-        ended = ledger.settle(old.ranges, results, 0.0)
-        acked, failed = [_NO_ROOTS], dict(lost.failed)
-        before = {(p.owner, p.load.lane): p.load for p in old.loads if p.load.first is not None}
-        for planned in record.plan.loads:
-            was, now = before.get((planned.owner, planned.load.lane)), planned.load.first
-            if was is None or was.first is None or now is None:
-                continue
-            inside = (ended.acked >= was.first) & (ended.acked < was.first + was.count)
-            acked.append(ended.acked[inside] - np.uint64(was.first) + np.uint64(now))
-            failed.update(
-                (now + root - was.first, why)
-                for root, why in ended.failed.items()
-                if was.first <= root < was.first + was.count
-            )
-        done = np.sort(np.concatenate(acked))
-        for root in done.tolist():
-            failed.pop(root, None)
-        return Verdicts(done, failed)
+        return carry_over(decode_outcome(data, was), was, record.plan, rest=lost)
 
     def _recover(self, plan: BatchPlan) -> None:
         """Take up the last batch of an earlier driver: Spark runs it again if it must."""
@@ -378,13 +344,10 @@ class Coordinator:
                 partitioned.deliver(acked, mine, now)
 
     def _count(self, acked: U64, failed: Sequence[tuple[int, Failure]]) -> None:
-        for _, failure in failed:
-            self._show_first(failure)
         self._counts.acked += len(acked)
-        self._counts.failed += len(failed)
+        self._counts.note_failed(failure for _, failure in failed)
         for _, failure in failed:
-            reason = failure.reason.value
-            self._counts.failures[reason] = self._counts.failures.get(reason, 0) + 1
+            self._first_failures.show(failure)
 
     def _ack_untracked(self, plan: BatchPlan) -> None:
         for planned in plan.loads:
@@ -392,30 +355,6 @@ class Coordinator:
             split: Split | None = planned.load.split
             if split is not None:
                 self.partitioned[planned.load.task].done_untracked(split)
-
-    def _tell_taps(self) -> None:
-        """Hand out tapped tuples; not under the lock, since a tap may block.
-
-        Until they are out the topology is not drained.
-        """
-        with self._lock:
-            packets, tap = list(self._tapped), self._on_tap
-        if tap is not None:
-            for packet in packets:
-                columns = [column.to_list() for column in packet.columns()]
-                rows = list(zip(*columns, strict=True)) if columns else [()] * packet.head.count
-                tap(self._plan.stream_keys[packet.head.stream], packet.head.source, rows)
-        with self._lock:
-            del self._tapped[: len(packets)]
-
-    def _show_first(self, failure: Failure) -> None:
-        """Tell whoever watches of a failure's reason when it is first seen."""
-        reason = (failure.component, failure.message)
-        if reason not in self._shown and len(self._shown) < _SHOWN_REASONS:
-            self._shown.add(reason)
-            where = _last_frame(failure.traceback)
-            text = f"a message failed: {failure}{where}"
-            self._on_log(LogLine(failure.component, failure.task, "warning", text))
 
     def _purge(self, number: int) -> None:
         """Drop what no restart can need: the plan of ``number`` holds what is owed before it."""
@@ -429,11 +368,6 @@ class Coordinator:
 _NO_OUTCOME = Failure(
     reason=Reason.LOST, message="the driver that ran its batch ended before giving the verdict"
 )
-
-_NO_ROOTS = np.empty(0, np.uint64)
-
-_SHOWN_REASONS = 100
-"""Reasons of failures that are shown when first seen; more would be noise."""
 
 _POISON = "it ends every process that works on it: the batch could only be completed without it"
 
@@ -453,28 +387,9 @@ def _of_task(roots: U64, task: int) -> U64:
     return roots[start:stop]
 
 
-def _last_frame(trace: str) -> str:
-    """Where the user's code raised, as the last frame of the traceback says it."""
-    frames = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")]
-    return f" ({frames[-1]})" if frames else ""
-
-
 def _fatal(payload: bytes) -> SparkstormError:
     data = json.loads(payload)
     return _FATAL.get(data["kind"], BatchError)(data["message"])
-
-
-def _join(rows: Sequence[bytes]) -> bytes:
-    return b"".join(piece for row in rows for piece in (len(row).to_bytes(8, "little"), row))
-
-
-def _cut(data: bytes) -> list[bytes]:
-    rows, at = [], 0
-    while at < len(data):
-        length = int.from_bytes(data[at : at + 8], "little")
-        rows.append(data[at + 8 : at + 8 + length])
-        at += 8 + length
-    return rows
 
 
 def _log(line: LogLine) -> None:

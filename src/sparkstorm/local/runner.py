@@ -7,9 +7,10 @@ from typing import final
 
 from sparkstorm.clock import Clock, SystemClock
 from sparkstorm.config import Config
-from sparkstorm.delivery.coordinator import Coordinator, Tap
+from sparkstorm.delivery.coordinator import Coordinator
 from sparkstorm.delivery.files import CheckpointFiles, MemoryFiles
 from sparkstorm.delivery.hosted import HostedTask
+from sparkstorm.delivery.taps import Tap
 from sparkstorm.execution.job import StageJob
 from sparkstorm.execution.level import Workshop
 from sparkstorm.execution.reading import Load

@@ -17,10 +17,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from sparkstorm.acking.ids import U64
 from sparkstorm.clock import SystemClock
 from sparkstorm.config import Config
-from sparkstorm.delivery.coordinator import Coordinator, Tap
+from sparkstorm.delivery.coordinator import Coordinator
 from sparkstorm.delivery.files import CheckpointFiles
-from sparkstorm.delivery.hosted import HostedTask, HostedThread
+from sparkstorm.delivery.hosted import HostedTask
+from sparkstorm.delivery.hosted_thread import HostedThread
 from sparkstorm.delivery.manifest import Manifest
+from sparkstorm.delivery.taps import Tap
 from sparkstorm.errors import BatchError, SparkstormError
 from sparkstorm.execution.report import LogLine
 from sparkstorm.metrics import Statistics

@@ -1,0 +1,71 @@
+"""What an earlier driver left behind: the outcome of its last batch, and whose verdicts that is."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sparkstorm.acking.ids import U64
+from sparkstorm.acking.ledger import Ledger, Verdicts
+from sparkstorm.acking.tally import RootRange
+from sparkstorm.delivery.plans import BatchPlan
+from sparkstorm.execution.acker import decode_result
+from sparkstorm.execution.packet import Packet
+
+__all__ = ["carry_over", "decode_outcome", "encode_outcome"]
+
+_LENGTH_BYTES = 8
+
+
+def encode_outcome(rows: Sequence[bytes]) -> bytes:
+    """Return the rows of a batch's ackers as the content of one file."""
+    return b"".join(
+        piece for row in rows for piece in (len(row).to_bytes(_LENGTH_BYTES, "little"), row)
+    )
+
+
+def decode_outcome(data: bytes, plan: BatchPlan) -> Verdicts:
+    """Return what ended by a batch, from the file that its driver wrote before the commit."""
+    ledger = Ledger(None, 0.0)
+    ledger.begin(plan.ranges, 0.0)
+    results = [decode_result(Packet.decode(row)) for row in _rows(data)]
+    return ledger.settle(plan.ranges, results, 0.0)
+
+
+def carry_over(ended: Verdicts, was: BatchPlan, now: BatchPlan, rest: Verdicts) -> Verdicts:
+    """Put verdicts on the roots of an earlier driver's plan onto those of its repetition.
+
+    Args:
+        ended: what ended in the batch as the earlier driver ran it.
+        was: the batch as it planned it.
+        now: the same loads with roots of this driver.
+        rest: the verdicts of the roots of ``now`` of which ``ended`` says nothing.
+    """
+    acked, failed = [np.empty(0, np.uint64)], dict(rest.failed)
+    before = {(p.owner, p.load.lane): p.range for p in was.loads}
+    for planned in now.loads:
+        old, new = before.get((planned.owner, planned.load.lane)), planned.range
+        if old is None or new is None:
+            continue
+        acked.append(_inside(ended.acked, old) - np.uint64(old.first) + np.uint64(new.first))
+        failed.update(
+            (new.first + root - old.first, why)
+            for root, why in ended.failed.items()
+            if old.first <= root < old.first + old.count
+        )
+    done = np.sort(np.concatenate(acked))
+    for root in done.tolist():
+        failed.pop(root, None)
+    return Verdicts(done, failed)
+
+
+def _inside(roots: U64, span: RootRange) -> U64:
+    return roots[(roots >= np.uint64(span.first)) & (roots < np.uint64(span.first + span.count))]
+
+
+def _rows(data: bytes) -> list[bytes]:
+    rows, at = [], 0
+    while at < len(data):
+        start = at + _LENGTH_BYTES
+        at = start + int.from_bytes(data[at:start], "little")
+        rows.append(data[start:at])
+    return rows

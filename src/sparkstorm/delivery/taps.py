@@ -1,0 +1,46 @@
+"""Tapped tuples: kept until their batch is committed, then handed to whoever watches."""
+
+from collections.abc import Callable, Iterable
+from threading import Lock
+from typing import Any, TypeAlias, final
+
+from sparkstorm.execution.packet import Packet
+from sparkstorm.planning.plan import Plan, StreamKey
+
+__all__ = ["Tap", "Taps"]
+
+Tap: TypeAlias = Callable[[StreamKey, int, list[tuple[Any, ...]]], None]
+"""Called with a tapped stream, the emitting task and the tuples, once their batch is committed."""
+
+
+@final
+class Taps:
+    """Packets of tapped streams on their way to a :data:`Tap`; thread-safe."""
+
+    def __init__(self, plan: Plan, tap: Tap | None) -> None:
+        self._plan = plan
+        self._tap = tap
+        self._packets: list[Packet] = []
+        self._lock = Lock()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether some are not out yet; until they are, the topology is not drained."""
+        return bool(self._packets)
+
+    def add(self, packets: Iterable[Packet]) -> None:
+        """Take in the tapped packets of a committed batch."""
+        with self._lock:
+            self._packets += packets
+
+    def tell(self) -> None:
+        """Hand out what waits; to be called without any lock held, since a tap may block."""
+        with self._lock:
+            packets = list(self._packets)
+        if self._tap is not None:
+            for packet in packets:
+                columns = [column.to_list() for column in packet.columns()]
+                rows = list(zip(*columns, strict=True)) if columns else [()] * packet.head.count
+                self._tap(self._plan.stream_keys[packet.head.stream], packet.head.source, rows)
+        with self._lock:
+            del self._packets[: len(packets)]
