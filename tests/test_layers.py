@@ -35,11 +35,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spouts": EDGE,
     "multilang": EDGE,
     "observability": EDGE,
+    "kafka": EDGE,
     "local": ENGINE,
     "spark": ENGINE,
     "testing": ENGINE | {"local"},
     "testing.plugin": ENGINE | {"local", "spark"},
-    "cli": ENGINE | EDGE | {"spouts", "multilang", "observability", "local", "spark", "testing"},
+    "cli": ENGINE
+    | EDGE
+    | {"spouts", "multilang", "observability", "kafka", "local", "spark", "testing"},
 }
 """A dotted name is one module, and stands before its package."""
 
@@ -52,6 +55,8 @@ APART = {"spark.driver", "spark.reader", "spark.worker"}
 ONLY_IN: dict[str, set[str]] = {
     "pyspark": {"spark", "testing.plugin"},
     "py4j": {"spark"},
+    "confluent_kafka": {"kafka.client"},
+    "kazoo": {"kafka.zookeeper"},
 }
 """Libraries that are named in one place only."""
 

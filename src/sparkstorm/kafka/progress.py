@@ -1,0 +1,194 @@
+"""Where one partition stands: the partition manager, without any I/O.
+
+Every offset of the partition is in one of these states, and only ever moves down the list:
+
+    not planned      from ``emitted_to`` on
+    pending          planned, and neither done nor failed: it is in a batch or open after it
+    failed           waits for its next try; holds back the commit point, and nothing else
+    done             acked, empty (compacted, aborted, a control record), or given up
+
+The *commit point* is the first offset that is not done: everything before it is. It is computed
+from nothing else (see :func:`commit_point`), whatever order things are done in, and what is done
+beyond it is stored beside it. When a failed message is due again is the engine's business
+(``RetryPolicy``), as it is for every partitioned source.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from sparkstorm.kafka.ranges import Range, Ranges
+
+__all__ = ["Held", "PartitionProgress", "commit_point"]
+
+
+def commit_point(begin: int, done: Ranges) -> int:
+    """The offset before which everything is done, if everything before ``begin`` is.
+
+    >>> commit_point(3, Ranges([(3, 7), (8, 9)]))
+    7
+    """
+    return done.end_of_run(begin)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A failed message: how often it failed, in which component, and whether it was ever read."""
+
+    failures: int
+    component: str
+    message: str
+    seen: bool
+
+
+@final
+class PartitionProgress:
+    """The progress of one partition.
+
+    Args:
+        start: everything before it is done.
+        done: what is done beyond it, from an earlier run.
+        emitted_to: everything before it has been planned; by default ``start``. What lies between
+            the two and is not done is then owed by whoever planned it.
+        epoch: which life of the topic this is; see :meth:`is_of`.
+    """
+
+    def __init__(
+        self,
+        start: int,
+        done: Iterable[Range] = (),
+        *,
+        emitted_to: int | None = None,
+        epoch: int = 0,
+    ) -> None:
+        self.epoch = epoch
+        self.emitted_to = start if emitted_to is None else emitted_to
+        self.retries = self.dead_letters = self.skipped = self.expired = 0
+        self._failed: dict[int, Held] = {}
+        self._point = start
+        self._done = Ranges(done)
+        self._advance()
+
+    @property
+    def commit_to(self) -> int:
+        """The commit point."""
+        return self._point
+
+    @property
+    def done_beyond(self) -> Ranges:
+        """What is done beyond the commit point."""
+        return self._done
+
+    @property
+    def failed(self) -> int:
+        """How many messages wait for their next try, or are in it."""
+        return len(self._failed)
+
+    @property
+    def pending(self) -> int:
+        """How many offsets were planned and are not done; those that failed among them."""
+        return max(0, self.emitted_to - self._point) - self._done_before(self.emitted_to)
+
+    @property
+    def oldest(self) -> int | None:
+        """The first offset that was planned and is not done."""
+        return self._point if self._point < self.emitted_to else None
+
+    def held(self, offset: int) -> Held | None:
+        """Why a message is not done although it was tried, or None."""
+        return self._failed.get(offset)
+
+    def emit(self, limit: int, end: int, max_uncommitted: int | None = None) -> list[Range]:
+        """Plan up to ``limit`` offsets before ``end``; what is done already is passed over.
+
+        Args:
+            limit: the most offsets.
+            end: where the partition's readable part ends.
+            max_uncommitted: the most offsets between the commit point and the last one planned.
+        """
+        if max_uncommitted is not None:
+            end = min(end, self._point + max_uncommitted)
+        taken: list[Range] = []
+        for start, stop in self._done.gaps(self.emitted_to, end):
+            stop = min(stop, start + limit)
+            taken.append((start, stop))
+            limit -= stop - start
+            self.emitted_to = stop
+            if not limit:
+                return taken
+        self.emitted_to = max(self.emitted_to, end) if taken else self.emitted_to
+        self._advance()
+        return taken
+
+    def finish(self, ranges: Sequence[Range]) -> None:
+        """These are done: acked, empty or given up."""
+        self._done.add(ranges)
+        if self._failed:
+            for start, stop in ranges:
+                self._forget_failed(start, stop)
+        self._advance()
+
+    def fail(self, ranges: Iterable[Range], component: str, message: str, *, seen: bool) -> None:
+        """These are to be tried again; ``seen`` if a bolt had them, so that they do exist."""
+        for start, stop in ranges:
+            for offset in range(start, stop):
+                if offset >= self._point and offset not in self._done:
+                    was = self._failed.get(offset)
+                    failures = was.failures + 1 if was else 1
+                    known = seen or (was is not None and was.seen)
+                    self._failed[offset] = Held(failures, component, message, known)
+                    self.retries += 1
+
+    def jump(self, offset: int) -> int:
+        """Plan nothing before ``offset``; return how many offsets are passed over for good."""
+        lost = list(self._done.gaps(self.emitted_to, offset))
+        self.emitted_to = max(self.emitted_to, offset)
+        self.finish(lost)
+        count = sum(stop - start for start, stop in lost)
+        self.expired += count
+        return count
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return it as JSON's types, for :meth:`restore`."""
+        return {
+            "point": self._point,
+            "emitted_to": self.emitted_to,
+            "epoch": self.epoch,
+            "done": [edge for pair in self._done for edge in pair],
+        }
+
+    @classmethod
+    def restore(cls, data: dict[str, Any]) -> "PartitionProgress":
+        """Build it from a :meth:`snapshot`."""
+        edges = data["done"]
+        return cls(
+            data["point"],
+            zip(edges[::2], edges[1::2], strict=True),
+            emitted_to=data["emitted_to"],
+            epoch=data["epoch"],
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"PartitionProgress(commit_to={self._point}, emitted_to={self.emitted_to}, "
+            f"failed={self.failed}, done_beyond={len(self._done)})"
+        )
+
+    def _advance(self) -> None:
+        self._point = commit_point(self._point, self._done)
+        self._done.drop_below(self._point)
+        self.emitted_to = max(self.emitted_to, self._point)
+
+    def _done_before(self, offset: int) -> int:
+        return sum(
+            max(0, min(stop, offset) - start) for start, stop in self._done if start < offset
+        )
+
+    def _forget_failed(self, start: int, stop: int) -> None:
+        if stop - start < len(self._failed):
+            for offset in range(start, stop):
+                self._failed.pop(offset, None)
+        else:
+            for offset in [o for o in self._failed if start <= o < stop]:
+                del self._failed[offset]
