@@ -1,0 +1,48 @@
+"""The servers that tests can start: they answer, survive a crash, and say what is missing."""
+
+import socket
+from collections.abc import Callable
+from typing import NoReturn
+
+import pytest
+
+from sparkstorm.errors import EnvironmentFault
+from sparkstorm.testing import KafkaServer, ZooKeeperServer
+
+
+def accepts(address: str) -> bool:
+    """Whether something listens there."""
+    host, port = address.split(":")
+    with socket.socket() as link:
+        return link.connect_ex((host, int(port))) == 0
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("kind", [KafkaServer, ZooKeeperServer])
+def test_a_server_comes_back_after_a_crash(
+    kind: type[KafkaServer] | type[ZooKeeperServer], absent: Callable[[str], NoReturn]
+) -> None:
+    """It answers on the same address as before, and nothing is left when the block ends."""
+    server = kind()
+    try:
+        server.start()
+    except EnvironmentFault as fault:
+        absent(str(fault))
+    with server:
+        address = server.address
+        server.kill()
+        assert not accepts(address)
+        server.start()
+        assert server.address == address
+        assert accepts(address)
+    assert not accepts(address)
+
+
+@pytest.mark.parametrize("kind", [KafkaServer, ZooKeeperServer])
+def test_a_missing_java_is_named(
+    kind: type[KafkaServer] | type[ZooKeeperServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without Java there is one clear sentence, before anything is fetched."""
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    with pytest.raises(EnvironmentFault, match="no Java"):
+        kind().start()
