@@ -31,6 +31,14 @@ def in_ci() -> bool:
     return IN_CI
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Dead letters of runs without a checkpoint must not come to lie in the user's folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def absent(in_ci: bool) -> Callable[[str], NoReturn]:
     """What a test calls if a server it needs is not there: skips here, fails in CI."""

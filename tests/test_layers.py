@@ -20,8 +20,8 @@ SRC = Path(__file__).parents[1] / "src"
 
 VALUES = {"_version", "clock", "config", "errors", "metrics", "streams", "tuples", "verdicts"}
 CORE = VALUES | {"acking", "components", "topology", "planning"}
-EDGE = VALUES | {"components", "topology", "delivery.retry"}
-ENGINE = CORE | {"execution", "delivery"}
+EDGE = VALUES | {"components", "topology", "delivery.retry", "dead_letters"}
+ENGINE = CORE | {"execution", "dead_letters", "delivery"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -31,7 +31,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "topology": VALUES | {"components"},
     "planning": VALUES | {"components", "topology"},
     "execution": CORE,
-    "delivery": CORE | {"execution"},
+    "delivery.files": {"errors"},
+    "dead_letters": VALUES | {"delivery.files"},
+    "delivery": CORE | {"execution", "dead_letters", "delivery.files"},
     "spouts": EDGE,
     "multilang": EDGE,
     "observability": EDGE,

@@ -10,7 +10,7 @@ from sparkstorm._version import __version__
 from sparkstorm.components.bolt import BasicBolt, Bolt
 from sparkstorm.components.collector import BasicCollector, BoltCollector, SpoutCollector
 from sparkstorm.components.context import TaskContext
-from sparkstorm.components.spout import PartitionedSpout, Split, Spout
+from sparkstorm.components.spout import EXPIRED, PartitionedSpout, Split, Spout
 from sparkstorm.components.stateful import KeyValueState, StatefulBolt
 from sparkstorm.config import Config
 from sparkstorm.errors import (
@@ -38,6 +38,7 @@ __all__ = [
     "BasicCollector",
     "Bolt",
     "BoltCollector",
+    "EXPIRED",
     "KeyValueState",
     "PartitionedSpout",
     "Split",

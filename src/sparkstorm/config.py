@@ -9,7 +9,17 @@ from sparkstorm.errors import ConfigError
 
 __all__ = ["COMPONENT_KEYS", "Config"]
 
-COMPONENT_KEYS = frozenset({"max_spout_pending", "max_retries", "user"})
+COMPONENT_KEYS = frozenset(
+    {
+        "dead_letter_sink",
+        "dead_letters",
+        "max_retries",
+        "max_spout_pending",
+        "retry_backoff_max_secs",
+        "retry_backoff_secs",
+        "user",
+    }
+)
 """The settings that a single component may override, by ``add_configuration``."""
 
 
@@ -110,6 +120,24 @@ class Config(BaseModel):
         ge=0,
         alias="topology.retry.backoff.max.secs",
         description="The longest wait between two tries of a message.",
+    )
+    dead_letters: Literal["files", "off"] = Field(
+        "files",
+        alias="topology.dead.letters",
+        description="What becomes of messages that are given up: kept in files beside the "
+        "checkpoint (without one, in the folder below), or only counted.",
+    )
+    dead_letter_folder: str | None = Field(
+        None,
+        alias="topology.dead.letters.folder",
+        description="A local folder of dead letters for runs without a checkpoint. "
+        "Unset: sparkstorm/dead-letters in $XDG_STATE_HOME or ~/.local/state.",
+    )
+    dead_letter_sink: Any = Field(
+        None,
+        alias="topology.dead.letters.sink",
+        description="A function that takes a list of dead letters and keeps them, instead of the "
+        "files: a callable, or module:function. If it raises, they go to the files.",
     )
     user: dict[str, Any] = Field(
         default_factory=dict,

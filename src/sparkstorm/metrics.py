@@ -50,6 +50,9 @@ class Statistics:
         given_up: messages whose retries are used up.
         left_failed: messages that failed and that their spout has not emitted again.
         failures: how many attempts failed for each reason.
+        dead_letters: messages given up that were kept, in the files or by a sink.
+        dead_letter_faults: how often a sink raised, so that the files took its letters.
+        replayed: dead letters that were emitted again and acked.
         batches: committed batches.
         batch_secs: duration of the last batch.
         batch_messages: messages of the last batch.
@@ -64,6 +67,9 @@ class Statistics:
     given_up: int = 0
     left_failed: int = 0
     failures: dict[str, int] = field(default_factory=dict)
+    dead_letters: int = 0
+    dead_letter_faults: int = 0
+    replayed: int = 0
     batches: int = 0
     batch_secs: float = 0.0
     batch_messages: int = 0

@@ -1,1 +1,1 @@
-"""The command line: ``sparkstorm run``, ``explain`` and ``new``."""
+"""The command line: ``sparkstorm run``, ``explain``, ``dead-letters`` and ``new``."""

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from sparkstorm._version import __version__
+from sparkstorm.cli import letters_app
 from sparkstorm.cli.edge import edge
 
 __all__ = ["app", "main"]
@@ -171,6 +172,9 @@ def new(
         for path in create_project(folder):
             typer.echo(f"wrote {path}")
         typer.echo(f"Now run it: sparkstorm run {folder / 'topology.py'} --available-now")
+
+
+app.add_typer(letters_app.app)
 
 
 def main() -> None:

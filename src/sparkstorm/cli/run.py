@@ -64,8 +64,8 @@ def run_topology(options: RunOptions) -> Code:
         stack.enter_context(_kept_only_if_needed(log))
         session = _start_spark(name, options.master, log, screen, loaded)
         stack.callback(session.stop)
-        statistics = _watch(name, config, loaded, session, screen, options)
-    screen.summary(name, statistics)
+        statistics, letters_at = _watch(name, config, loaded, session, screen, options)
+    screen.summary(name, statistics, letters_at)
     _close_stdout(screen)
     left = statistics.pending or statistics.given_up or statistics.left_failed
     return Code.UNDONE if left else Code.DONE
@@ -99,7 +99,8 @@ def _watch(
     session: Any,
     screen: Screen,
     options: RunOptions,
-) -> Statistics:
+) -> tuple[Statistics, str]:
+    """Return how it ended, and the options that lead to its dead letters."""
     from sparkstorm.spark.runner import submit
 
     run = submit(
@@ -122,7 +123,7 @@ def _watch(
             screen.tick(run.statistics())
         if signals.asked.is_set():
             screen.status("draining, once more Ctrl-C to stop at once")
-        return _drain(run, signals)
+        return _drain(run, signals), run.letters_at
 
 
 def _drain(run: Any, signals: StopSignals) -> Statistics:

@@ -99,9 +99,11 @@ class Screen:
         """Show a line of the engine's own."""
         self.err.print(Text(f"{level}: {text}", style=_STYLES.get(level, "")))
 
-    def summary(self, name: str, statistics: Statistics) -> None:
-        """Show how it ended."""
+    def summary(self, name: str, statistics: Statistics, letters_at: str = "") -> None:
+        """Show how it ended; ``letters_at`` are the options that lead to its dead letters."""
         self.err.print(summary_table(name, statistics, time.monotonic() - self._started))
+        if statistics.dead_letters:
+            self.err.print(f"look at them: sparkstorm dead-letters list {letters_at}")
 
     def _progress(self, statistics: Statistics) -> str:
         now = time.monotonic()
@@ -148,6 +150,8 @@ def progress_text(statistics: Statistics, rate: float) -> str:
     '1,200 acked  0 failed  3 pending  25,000 tuples/s  last batch 0.50 s'
     """
     given_up = f"  {statistics.given_up:,} given up" if statistics.given_up else ""
+    if statistics.dead_letters:
+        given_up += f" ({statistics.dead_letters:,} dead letters)"
     return (
         f"{statistics.acked:,} acked  {statistics.failed:,} failed  {statistics.pending:,} pending"
         f"{given_up}  {rate:,.0f} tuples/s  last batch {statistics.batch_secs:.2f} s"
@@ -168,7 +172,7 @@ def summary_table(name: str, statistics: Statistics, secs: float) -> Table:
     table.caption = (
         f"messages: {statistics.acked:,} acked, {statistics.failed:,} failed attempts"
         f"{_reasons(statistics)}, {statistics.given_up:,} given up, "
-        f"{statistics.pending:,} pending\n"
+        f"{statistics.pending:,} pending{_letters(statistics)}\n"
         f"{total:,} tuples in {statistics.batches:,} batches and {secs:.1f} s"
     )
     return table
@@ -190,6 +194,17 @@ def _verdict(statistics: Statistics) -> str:
 def _reasons(statistics: Statistics) -> str:
     parts = (f"{count:,} {reason}" for reason, count in sorted(statistics.failures.items()))
     return f" ({', '.join(parts)})" if statistics.failures else ""
+
+
+def _letters(statistics: Statistics) -> str:
+    parts = []
+    if statistics.dead_letters:
+        parts.append(f"{statistics.dead_letters:,} dead letters")
+    if statistics.dead_letter_faults:
+        parts.append(f"{statistics.dead_letter_faults:,} faults of their sink")
+    if statistics.replayed:
+        parts.append(f"{statistics.replayed:,} dead letters replayed and acked")
+    return "".join(f", {part}" for part in parts)
 
 
 def _tuples(statistics: Statistics) -> int:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, final
 
+from sparkstorm.clock import Clock, SystemClock
 from sparkstorm.config import Config
 
 __all__ = ["TaskContext"]
@@ -25,12 +26,15 @@ class TaskContext:
         task_index: its number among the tasks of its component, from 0.
         config: the settings, with this component's own on top.
         batch: the number of the batch that is running.
+        clock: where a spout gets the time from, so that tests can advance it; in bolts it is the
+            machine's.
     """
 
     __slots__ = (
         "_counters",
         "_tasks",
         "batch",
+        "clock",
         "component",
         "config",
         "task",
@@ -46,6 +50,7 @@ class TaskContext:
         task: int,
         tasks: Mapping[str, range],
         config: Config,
+        clock: Clock | None = None,
     ) -> None:
         self.topology = topology
         self.component = component
@@ -53,6 +58,7 @@ class TaskContext:
         self.task_index = task - tasks[component].start
         self.config = config
         self.batch = -1
+        self.clock: Clock = clock or SystemClock()
         self._tasks = tasks
         self._counters: dict[str, float] = {}
 

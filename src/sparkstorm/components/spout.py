@@ -3,7 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from enum import Enum
+from typing import Any, Final, final
 
 from sparkstorm.components.collector import SpoutCollector
 from sparkstorm.components.context import TaskContext
@@ -11,10 +12,20 @@ from sparkstorm.config import Config
 from sparkstorm.streams import Outputs
 from sparkstorm.verdicts import Failure
 
-__all__ = ["PartitionedSpout", "Positions", "Split", "Spout"]
+__all__ = ["EXPIRED", "Expired", "PartitionedSpout", "Positions", "Split", "Spout"]
 
 Positions = list[tuple[int, int]]
 """Positions of messages within a split, as half-open ranges ``[(0, 10), (12, 13)]``."""
+
+
+class Expired(Enum):
+    """The type of :data:`EXPIRED`."""
+
+    EXPIRED = "expired"
+
+
+EXPIRED: Final = Expired.EXPIRED
+"""What :meth:`PartitionedSpout.read` yields for a message that its source no longer has."""
 
 
 class Spout(ABC):
@@ -54,8 +65,8 @@ class Spout(ABC):
     def fail(self, msg_id: Any, failure: Failure) -> None:
         """The message failed: emit it again later, or give it up. The spout decides, as in Storm.
 
-        A spout that does not override this loses the message; the engine counts it as given up
-        and warns. :class:`sparkstorm.spouts.ReplayingSpout` emits again by the retry policy.
+        For a spout that does not override this the engine gives it up at once: it becomes a dead
+        letter. :class:`sparkstorm.spouts.ReplayingSpout` emits again by the retry policy.
         """
 
     def exhausted(self) -> bool:
@@ -116,12 +127,15 @@ class PartitionedSpout(ABC):
         """
 
     @abstractmethod
-    def read(self, split: Split) -> Iterable[Sequence[Any] | None]:
+    def read(self, split: Split) -> Iterable[Sequence[Any] | Expired | None]:
         """Yield the values of each of the split's messages, in order (on an executor).
 
         Reads all positions, also if ``split.only`` is set: the engine picks the wanted ones. Yield
-        None for a position that holds no message; it is counted as skipped. May yield
+        None for a position that holds no message; it is counted as skipped. Yield :data:`EXPIRED`
+        for one whose message the source no longer has: it becomes a dead letter. May yield
         :class:`pyarrow.RecordBatch` objects of many messages instead, which is much faster.
+
+        The driver calls it, too, on a copy of its own: for the payload of a dead letter.
         """
 
     def msg_id(self, split: Split, position: int) -> Hashable:
@@ -132,7 +146,13 @@ class PartitionedSpout(ABC):
         """These messages were fully processed, and the batch that did so is committed."""
 
     def fail(self, split: Split, positions: Positions, failure: Failure) -> None:
-        """These messages failed; the engine emits them again by the retry policy."""
+        """These messages failed; the engine emits them again by the retry policy, or gives up."""
+
+    def give_up(self, split: Split, positions: Positions, failure: Failure) -> None:
+        """These messages are dead letters now and will not come back; called after ``fail``.
+
+        For a source that keeps track of what is done: go on across them as if they were acked.
+        """
 
     def snapshot(self) -> Any:
         """Return the progress, of JSON's types, such that ``restore`` goes on where acks ended."""

@@ -25,6 +25,8 @@ from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.acking.tally import RootRange, TallyResult
 from sparkstorm.clock import Clock
 from sparkstorm.components.spout import PartitionedSpout, Split
+from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.delivery.counts import Counts, FirstFailures
 from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.delivery.hosted import HostedTask
@@ -32,6 +34,7 @@ from sparkstorm.delivery.partitioned import PartitionedTask
 from sparkstorm.delivery.planner import BatchPlanner
 from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.delivery.recovery import carry_over, decode_outcome, encode_outcome
+from sparkstorm.delivery.replays import Replays
 from sparkstorm.delivery.taps import Tap, Taps
 from sparkstorm.errors import AttributeStateError, BatchError, ComponentError, SparkstormError
 from sparkstorm.execution.acker import decode_result
@@ -81,6 +84,7 @@ class Coordinator:
         deliver: how verdicts reach hosted tasks.
         on_log: told of lines that components log.
         on_tap: told of tapped tuples.
+        office: where dead letters go; by default, into the files.
     """
 
     def __init__(
@@ -93,8 +97,10 @@ class Coordinator:
         deliver: Deliver | None = None,
         on_log: Callable[[LogLine], None] | None = None,
         on_tap: Tap | None = None,
+        office: DeadLetterOffice | None = None,
     ) -> None:
         config = plan.config
+        office = office or DeadLetterOffice(plan.name, LetterStore(files), clock, run=run)
         self.arrived = threading.Event()
         self._plan = plan
         self._files = files
@@ -119,12 +125,16 @@ class Coordinator:
         for spec in plan.topology.spouts:
             for task in plan.tasks[spec.id]:
                 if isinstance(spec.component, PartitionedSpout):
-                    self.partitioned[task] = PartitionedTask(plan, spec.id, task, self._spout_log)
+                    self.partitioned[task] = PartitionedTask(
+                        plan, spec.id, task, self._spout_log, office
+                    )
                 else:
                     self.hosted[task] = HostedTask(
-                        plan, spec.id, task, self._spout_log, self.arrived
+                        plan, spec.id, task, self._spout_log, self.arrived, office
                     )
-        self._planner = BatchPlanner(plan, self.hosted, self.partitioned, run)
+        self._office = office
+        self._replays = Replays(plan, office)
+        self._planner = BatchPlanner(plan, self.hosted, self.partitioned, self._replays, run)
 
     def open(self) -> None:
         """Open the partitioned spouts, with the progress of an earlier driver if there is one.
@@ -141,6 +151,7 @@ class Coordinator:
             owner = self._planner.owner(number)
             owed = [item for item in plan.outstanding if item.owner == owner]
             task.open(plan.cursors.get(owner), owed, now)
+        self._replays.look(now)
 
     def close(self) -> None:
         """Write down that all verdicts were given, if so, and close the partitioned spouts."""
@@ -167,6 +178,7 @@ class Coordinator:
             for done in sorted(n for n in self._records if n < number):
                 self._commit(self._records.pop(done))
             self._give_verdicts(self._ledger.expire(self._clock.monotonic()))
+            self._replays.look(self._clock.monotonic())
         self._taps.tell()
         with self._lock:
             return number in self._records or self._plan_batch(number)
@@ -242,7 +254,7 @@ class Coordinator:
             if not self._intake_open:
                 waiting = any(task.waiting for task in self.hosted.values())
                 return not waiting and not any(task.pending for task in tasks)
-            return all(task.drained for task in tasks)
+            return not self._replays.busy and all(task.drained for task in tasks)
 
     def statistics(self) -> Statistics:
         """How the topology stands now."""
@@ -253,11 +265,14 @@ class Coordinator:
                 emitted=counts.emitted,
                 acked=counts.acked,
                 failed=counts.failed,
-                pending=sum(task.pending for task in tasks),
+                pending=sum(task.pending for task in tasks) + self._replays.pending,
                 retried=sum(task.retried for task in self.partitioned.values()),
                 given_up=sum(task.given_up for task in tasks),
                 left_failed=sum(task.left_failed for task in self.hosted.values()),
                 failures=dict(counts.failures),
+                dead_letters=self._office.written,
+                dead_letter_faults=self._office.sink_faults,
+                replayed=self._replays.replayed,
                 batches=counts.batches,
                 batch_secs=counts.batch_secs,
                 batch_messages=counts.batch_messages,
@@ -342,6 +357,7 @@ class Coordinator:
             if len(acked) or mine:
                 self._count(acked, mine)
                 partitioned.deliver(acked, mine, now)
+        self._replays.deliver(verdicts.acked, verdicts.failed, now)
 
     def _count(self, acked: U64, failed: Sequence[tuple[int, Failure]]) -> None:
         self._counts.acked += len(acked)

@@ -1,8 +1,13 @@
 """Where the driver keeps what must outlive it: small named files beside the checkpoint."""
 
+import os
+import tempfile
+from pathlib import Path
 from typing import Protocol, final
 
-__all__ = ["CheckpointFiles", "MemoryFiles"]
+from sparkstorm.errors import CheckpointError
+
+__all__ = ["CheckpointFiles", "LocalFiles", "MemoryFiles"]
 
 
 class CheckpointFiles(Protocol):
@@ -48,3 +53,51 @@ class MemoryFiles:
         """The names of the files in a folder, sorted."""
         prefix = folder.rstrip("/") + "/"
         return sorted(n.removeprefix(prefix) for n in self._files if n.startswith(prefix))
+
+
+@final
+class LocalFiles:
+    """Files in a local folder; written aside and renamed, so that none is ever half there."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def make(self) -> "LocalFiles":
+        """Make the folder now, to find out early if that cannot be done.
+
+        Raises:
+            CheckpointError: it cannot.
+        """
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CheckpointError(
+                f"cannot make the folder {self._folder}: {error.strerror}. Give a folder "
+                f"that this user may write to"
+            ) from error
+        return self
+
+    def read(self, name: str) -> bytes | None:
+        """Return a file's content, or None if there is none."""
+        try:
+            return (self._folder / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file atomically."""
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=".")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(aside).replace(path)
+
+    def delete(self, name: str) -> None:
+        """Delete a file if it is there."""
+        (self._folder / name).unlink(missing_ok=True)
+
+    def names(self, folder: str) -> list[str]:
+        """The names of the files in a folder, sorted."""
+        path = self._folder / folder
+        return sorted(p.name for p in path.iterdir() if p.name[0] != ".") if path.is_dir() else []

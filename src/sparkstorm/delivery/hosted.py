@@ -10,12 +10,17 @@ import cloudpickle
 import numpy as np
 
 from sparkstorm.acking.ids import U64, make_root
-from sparkstorm.acking.lineage import Lineage
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import Spout
+from sparkstorm.dead_letters.letter import DeadLetter
+from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.delivery.attempts import Attempts, FailedMessage
+from sparkstorm.delivery.letters import LetterWriter
+from sparkstorm.delivery.originals import GONE, Original, Originals, PendingLoad
+from sparkstorm.delivery.packing import encode_rows, packed_load
 from sparkstorm.errors import EmitError, SparkstormError, SpoutConnectionError
-from sparkstorm.execution.columns import CoderError, make_column
-from sparkstorm.execution.packet import Body, PacketWriter
+from sparkstorm.execution.columns import CoderError
+from sparkstorm.execution.packet import Body
 from sparkstorm.execution.reading import Load
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import DEFAULT_STREAM
@@ -25,9 +30,6 @@ __all__ = ["HostedTask", "SpoutLog"]
 
 SpoutLog = Callable[[str, int, str, str], None]
 """Called with component, task, level and text, for what a spout reports."""
-
-_MAX_FAILED_IDS = 100_000
-"""Failed messages whose attempts are remembered; a spout may never emit them again."""
 
 _MAX_LOAD_BYTES = 16 * 1024 * 1024
 """A load travels inside a Spark task, which may not exceed 128 MB (spark.rpc.message.maxSize)."""
@@ -51,6 +53,11 @@ class _Intake:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def original(self, row: int, stream: str, began: float) -> Original:
+        """One of the messages, as it was emitted."""
+        direct = self.direct[row] if self.direct else None
+        return Original(stream, tuple(self.rows[row]), direct, began)
 
     def take(self, limit: int) -> "_Intake":
         """Split off the first messages."""
@@ -105,7 +112,13 @@ class HostedTask:
     """
 
     def __init__(
-        self, plan: Plan, component: str, task: int, log: SpoutLog, arrived: threading.Event
+        self,
+        plan: Plan,
+        component: str,
+        task: int,
+        log: SpoutLog,
+        arrived: threading.Event,
+        office: DeadLetterOffice,
     ) -> None:
         spec = plan.spec(component)
         self.component = component
@@ -117,12 +130,13 @@ class HostedTask:
         self._spout: Spout = cloudpickle.loads(cloudpickle.dumps(spec.component))
         self._lock = threading.Lock()
         self._is_open = False
-        self._attempts: dict[Hashable, int] = {}
-        self._left_failed: set[Hashable] = set()
+        self._attempts = Attempts()
+        self._clock = office.clock
+        self._letters = LetterWriter(plan, component, task, office)
         self._intake: dict[_Lot, _Intake] = {}
-        self._pending: dict[int, _Pending] = {}
+        self._pending: dict[int, PendingLoad] = {}
         self._in_flight = 0
-        self._refused: deque[tuple[Hashable, Failure]] = deque()
+        self._refused: deque[tuple[Hashable, Failure, Original]] = deque()
         self._config = plan.config.override(dict(spec.settings))
 
     @property
@@ -140,7 +154,7 @@ class HostedTask:
     @property
     def left_failed(self) -> int:
         """Messages whose last attempt failed and that the spout has not emitted again."""
-        return len(self._left_failed)
+        return self._attempts.left_failed
 
     @property
     def waiting(self) -> int:
@@ -162,6 +176,7 @@ class HostedTask:
             task=self.task,
             tasks=self._plan.tasks,
             config=self._config,
+            clock=self._clock,
         )
         try:
             self._spout.open(self._config, context, _Collector(self))
@@ -202,9 +217,9 @@ class HostedTask:
                 f"{' and is direct' if declared.direct else ''}"
             )
         tracked = msg_id is not None and self._plan.tracked
-        self._left_failed.discard(msg_id)
+        self._attempts.emitted(msg_id)
         with self._lock:
-            lot = _Lot(stream, tracked, self._attempts.get(msg_id, 1) if tracked else 1)
+            lot = _Lot(stream, tracked, self._attempts.next_of(msg_id) if tracked else 1)
             box = self._intake.setdefault(lot, _Intake())
             box.rows.append(tuple(values))
             box.msg_ids.append(msg_id)
@@ -235,50 +250,85 @@ class HostedTask:
         for first, ids in list(self._pending.items()):
             start, stop = np.searchsorted(acked, np.array([first, first + len(ids)], np.uint64))
             for root in acked[start:stop].tolist():
-                msg_id = self._forget(ids, root - first)
-                if msg_id is not _GONE:
-                    self._attempts.pop(msg_id, None)
+                msg_id = ids.take(root - first)
+                if msg_id is not GONE:
+                    self._attempts.forget(msg_id)
                     self._spout.ack(msg_id)
-                    self._ended()
-            for root, failure in failed:
-                if first <= root < first + len(ids):
-                    msg_id = self._forget(ids, root - first)
-                    if msg_id is not _GONE:
-                        self._fail(msg_id, failure)
-                        self._ended()
+                    self._ended(1)
+            self._fail_some(
+                ids,
+                [(root - first, why) for root, why in failed if first <= root < first + len(ids)],
+            )
             if not ids.left:
                 del self._pending[first]
+            else:
+                ids.shrink()
 
     def fail_refused(self) -> None:
         """Call the spout's fail for the messages that could not be encoded."""
         while self._refused:
-            self._fail(*self._refused[0])
+            msg_id, failure, original = self._refused[0]
+            self._post(self._fail(msg_id, failure, original, nbytes=0))
             self._refused.popleft()
 
     def give_up(self, msg_id: Hashable, failure: Failure) -> None:
-        """Note that a message will not be tried again."""
-        self._attempts.pop(msg_id, None)
-        self._left_failed.discard(msg_id)
-        self.given_up += 1
-        self.log("error", f"message {msg_id!r} was given up: {failure}")
+        """Note that a message will not be tried again: its dead letter is written on return."""
+        self._post(self._bury(msg_id, failure))
 
     def log(self, level: str, text: str) -> None:
         """Report something to whoever watches."""
         self._log(self.component, self.task, level, text)
 
-    def _fail(self, msg_id: Hashable, failure: Failure) -> None:
-        attempt = self._attempts.get(msg_id, 1)
-        failure = replace(failure, attempt=attempt)
-        if type(self._spout).fail is Spout.fail:
-            self.give_up(msg_id, failure)
+    def _fail_some(self, ids: PendingLoad, failed: list[tuple[int, Failure]]) -> None:
+        """Fail messages of one load; what the engine gives up itself is written in one go."""
+        ended = [(ids.take(place), place, why) for place, why in failed]
+        ended = [(msg_id, place, why) for msg_id, place, why in ended if msg_id is not GONE]
+        if not ended:
             return
-        self._attempts[msg_id] = attempt + 1
-        self._left_failed.add(msg_id)
-        if len(self._attempts) > _MAX_FAILED_IDS:
-            oldest = next(iter(self._attempts))
-            del self._attempts[oldest]
-            self._left_failed.discard(oldest)
+        originals = ids.originals.of([place for _, place, _ in ended])
+        letters: list[DeadLetter] = []
+        for (msg_id, _, why), original in zip(ended, originals, strict=True):
+            letters += self._fail(msg_id, why, original, ids.bytes_each)
+        self._post(letters)
+        self._ended(len(ended))
+
+    def _fail(
+        self, msg_id: Hashable, failure: Failure, original: Original, nbytes: int
+    ) -> list[DeadLetter]:
+        """Tell the spout; return the letter of a message that it takes no interest in."""
+        known = self._attempts.failed(msg_id, original, nbytes)
+        failure = replace(failure, attempt=known.attempts)
+        if type(self._spout).fail is Spout.fail:
+            return self._bury(msg_id, failure)
         self._spout.fail(msg_id, failure)
+        return []
+
+    def _bury(self, msg_id: Hashable, failure: Failure) -> list[DeadLetter]:
+        """Count a message as given up and return its letter."""
+        known = self._attempts.forget(msg_id)
+        self.given_up += 1
+        letter = self._letter(msg_id, failure, known)
+        kept = f" (dead letter {letter.id})" if self._letters.desk.keeps else ""
+        self.log("error", f"message {msg_id!r} was given up: {failure}{kept}")
+        return [letter]
+
+    def _letter(
+        self, msg_id: Hashable, failure: Failure, known: FailedMessage | None
+    ) -> DeadLetter:
+        original = None if known is None else known.original
+        return self._letters.letter(
+            msg_id,
+            failure,
+            stream=DEFAULT_STREAM if original is None else original.stream,
+            attempts=failure.attempt if known is None else known.attempts,
+            began=self._letters.now() if known is None else known.began,
+            values=None if original is None else original.values,
+            direct=None if original is None else original.direct,
+            note=_FORGOTTEN if original is None else "",
+        )
+
+    def _post(self, letters: Sequence[DeadLetter]) -> None:
+        self._letters.desk.post(letters)
 
     def _load(self, lot: _Lot, taken: _Intake, sequence: int, lane: int) -> Load | None:
         key = StreamKey(self.component, lot.stream)
@@ -289,24 +339,13 @@ class HostedTask:
         if body is None:
             return None
         first = make_root(self.task, sequence) if lot.tracked else None
+        load = packed_load(key, self.task, body, first=first, lane=lane, direct=taken.direct)
         if first is not None:
-            self._pending[first] = _Pending(taken.msg_ids)
+            originals = Originals(load, self._letters.now())
+            self._pending[first] = PendingLoad(taken.msg_ids, originals)
             with self._lock:
                 self._in_flight += body.count
-        return Load(
-            component=self.component,
-            task=self.task,
-            stream=lot.stream,
-            lane=lane,
-            count=body.count,
-            first=first,
-            packet=PacketWriter(self.task).data(
-                stream=0, target=0, body=body, lineage=Lineage.untracked(body.count)
-            ),
-            direct=np.array(taken.direct, np.int32).tobytes()
-            if self._plan.stream(key).direct
-            else None,
-        )
+        return load
 
     def _put_back(self, lot: _Lot, taken: _Intake, keep: int) -> None:
         """Leave all but the first messages to a later load: they are too large together."""
@@ -326,11 +365,7 @@ class HostedTask:
         stream = self._plan.stream(key)
         while taken.rows:
             try:
-                columns = [
-                    make_column(field, [row[index] for row in taken.rows])
-                    for index, field in enumerate(stream.fields)
-                ]
-                return Body.encode(columns, len(taken))
+                return encode_rows(stream, taken.rows)
             except CoderError as error:
                 self._refuse(key, taken, error)
         return None
@@ -348,29 +383,18 @@ class HostedTask:
             msg_id = taken.msg_ids[row]
             self.log("error", f"message {msg_id!r} cannot be sent: {failure.message}")
             if msg_id is not None and self._plan.tracked:
-                self._refused.append((msg_id, failure))
+                original = taken.original(row, key.stream, self._letters.now())
+                self._refused.append((msg_id, failure, original))
         columns: tuple[list[Any], ...] = (taken.rows, taken.msg_ids, taken.direct)
         for values in columns:
             values[:] = [value for row, value in enumerate(values) if row not in bad]
 
-    def _forget(self, ids: "_Pending", index: int) -> Hashable:
-        msg_id, ids[index] = ids[index], _GONE
-        if msg_id is not _GONE:
-            ids.left -= 1
-        return msg_id
-
-    def _ended(self) -> None:
-        """Count a message out; after the spout has heard of it, lest it look drained early."""
+    def _ended(self, count: int) -> None:
+        """Count messages out; after the spout has heard of them, lest it look drained early."""
         with self._lock:
-            self._in_flight -= 1
+            self._in_flight -= count
 
 
-_GONE: Hashable = object()
-
-
-class _Pending(list[Hashable]):
-    """The message ids of consecutive roots; ``left`` of them have not ended."""
-
-    def __init__(self, ids: Sequence[Hashable]) -> None:
-        super().__init__(ids)
-        self.left = len(ids)
+_FORGOTTEN = (
+    "the payload is no longer known: it was given up long after it had failed, or never did"
+)

@@ -2,9 +2,10 @@
 
 import heapq
 import itertools
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, final
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, final
 
 import cloudpickle
 import numpy as np
@@ -12,15 +13,27 @@ import numpy as np
 from sparkstorm.acking.ids import U64, make_root
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import PartitionedSpout, Positions, Split
+from sparkstorm.dead_letters.letter import DeadLetter
+from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.delivery.hosted import SpoutLog
+from sparkstorm.delivery.letters import LetterWriter
+from sparkstorm.delivery.payloads import Payload, read_payloads, read_payloads_apart
 from sparkstorm.delivery.plans import Outstanding
 from sparkstorm.delivery.retry import RetryPolicy
 from sparkstorm.execution.reading import Load
-from sparkstorm.planning.plan import Plan
+from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import DEFAULT_STREAM
-from sparkstorm.verdicts import Failure
+from sparkstorm.verdicts import Failure, Reason
 
-__all__ = ["PartitionedTask", "ranges_of"]
+__all__ = ["PartitionedTask", "Piece", "ranges_of"]
+
+
+class Piece(NamedTuple):
+    """A split for a batch: which try of its messages, and when the first one began."""
+
+    split: Split
+    attempt: int
+    since: float
 
 
 @dataclass(slots=True)
@@ -29,6 +42,7 @@ class _Pending:
 
     split: Split
     attempt: int
+    since: float
     left: np.ndarray[Any, np.dtype[np.bool_]] | None = None
     """None while all are pending, so that a batch costs the driver nothing per message."""
 
@@ -48,6 +62,31 @@ class _Pending:
         return self.split.narrow(np.flatnonzero(self.left).tolist())
 
 
+class _GivenUp(NamedTuple):
+    """Messages of one split that will not be tried again, all for the same reason."""
+
+    pending: _Pending
+    group: list[tuple[int, Failure]]
+
+    @property
+    def source(self) -> "_Source":
+        """What has to be read for their payload."""
+        apart = self.group[0][1].reason is Reason.LOST
+        return _Source(json.dumps(self.pending.split.data, sort_keys=True), apart)
+
+    def place(self, position: int) -> int:
+        """A position in the whole split, of which the pending one may be a part."""
+        only = self.pending.split.only
+        return position if only is None else only[position]
+
+
+class _Source(NamedTuple):
+    """A whole split, and whether to read it in a process of its own: it may be what kills one."""
+
+    data: str
+    apart: bool
+
+
 @final
 class PartitionedTask:
     """One task of a partitioned spout: plans splits, keeps what is pending, retries what failed.
@@ -56,7 +95,9 @@ class PartitionedTask:
     All methods run on one thread at a time.
     """
 
-    def __init__(self, plan: Plan, component: str, task: int, log: SpoutLog) -> None:
+    def __init__(
+        self, plan: Plan, component: str, task: int, log: SpoutLog, office: DeadLetterOffice
+    ) -> None:
         spec = plan.spec(component)
         self.component = component
         self.task = task
@@ -68,6 +109,8 @@ class PartitionedTask:
         self._config = plan.config.override(dict(spec.settings))
         self._policy = RetryPolicy.of(self._config)
         self._spout: PartitionedSpout = cloudpickle.loads(cloudpickle.dumps(spec.component))
+        self._clock = office.clock
+        self._letters = LetterWriter(plan, component, task, office)
         self._pending: dict[int, _Pending] = {}
         self._retries: list[tuple[float, int, Outstanding]] = []
         self._tie = itertools.count()
@@ -105,11 +148,12 @@ class PartitionedTask:
             task=self.task,
             tasks=self._plan.tasks,
             config=self._config,
+            clock=self._clock,
         )
         self._spout.open(self._config, context)
 
-    def plan(self, limit: int, pieces: int, *, fresh: bool, now: float) -> list[tuple[Split, int]]:
-        """Return (split, attempt) for the next batch.
+    def plan(self, limit: int, pieces: int, *, fresh: bool, now: float) -> list[Piece]:
+        """Return what the next batch reads.
 
         Args:
             limit: the number of messages wanted.
@@ -120,21 +164,22 @@ class PartitionedTask:
         planned = []
         while self._retries and self._retries[0][0] <= now:
             item = heapq.heappop(self._retries)[2]
-            planned.append((item.split, item.attempt))
+            planned.append(Piece(item.split, item.attempt, item.since))
         each = -(-limit // pieces)
         while fresh and limit > 0:
             splits = [split for split in self._spout.plan(min(each, limit)) if split.count]
             if not splits:
                 break
-            planned += [(split, 1) for split in splits]
+            planned += [Piece(split, 1, self._letters.now()) for split in splits]
             limit -= sum(split.count for split in splits)
         return planned
 
-    def load(self, split: Split, attempt: int, sequence: int, lane: int) -> Load:
+    def load(self, piece: Piece, sequence: int, lane: int) -> Load:
         """Make the load of a split and note it as pending."""
+        split = piece.split
         first = make_root(self.task, sequence) if self._plan.tracked else None
         if first is not None:
-            self._pending[first] = _Pending(split, attempt)
+            self._pending[first] = _Pending(*piece)
             self._in_flight += split.count
         return Load(
             component=self.component,
@@ -152,6 +197,7 @@ class PartitionedTask:
 
     def deliver(self, acked: U64, failed: Sequence[tuple[int, Failure]], now: float) -> None:
         """Call the spout's ack and fail, and set aside what is to be tried again."""
+        given_up: list[_GivenUp] = []
         for first, pending in list(self._pending.items()):
             last = first + pending.split.count
             start, stop = np.searchsorted(acked, np.array([first, last], np.uint64))
@@ -159,17 +205,23 @@ class PartitionedTask:
             broken = [(root - first, why) for root, why in failed if first <= root < last]
             if len(done):
                 self._spout.ack(pending.split, ranges_of(done))
-            self._retry(first, pending, broken, now)
+            given_up += self._retry(first, pending, broken, now)
             ended = np.concatenate([done, np.array([p for p, _ in broken], np.int64)])
             self._in_flight -= len(ended)
             if len(ended) and pending.end(ended):
                 del self._pending[first]
+        self._bury(given_up)
 
     def outstanding(self, committing: Iterable[int] = ()) -> list[Outstanding]:
         """What is owed and not in these loads (by their first roots)."""
         skip = set(committing)
         owed = [
-            Outstanding(owner=self.owner, split=pending.remaining(), attempt=pending.attempt)
+            Outstanding(
+                owner=self.owner,
+                split=pending.remaining(),
+                attempt=pending.attempt,
+                since=pending.since,
+            )
             for first, pending in self._pending.items()
             if first not in skip
         ]
@@ -177,32 +229,94 @@ class PartitionedTask:
 
     def _retry(
         self, first: int, pending: _Pending, broken: list[tuple[int, Failure]], now: float
-    ) -> None:
-        """Those that failed for one reason are tried again together."""
+    ) -> list[_GivenUp]:
+        """Those that failed for one reason are tried again together; return those that are not."""
         by_reason: dict[tuple[str, str, str], list[tuple[int, Failure]]] = {}
         for position, failure in broken:
             same = (failure.reason.value, failure.component, failure.message)
             by_reason.setdefault(same, []).append((position, failure))
+        given_up: list[_GivenUp] = []
         for group in by_reason.values():
             positions = np.array([position for position, _ in group], np.int64)
-            failure = group[0][1]
+            failure = replace(group[0][1], attempt=pending.attempt)
             self._spout.fail(pending.split, ranges_of(positions), failure)
             key = first + int(positions[0])
             wait = None if failure.final else self._policy.delay(attempt=pending.attempt, key=key)
             if wait is None:
-                self._give_up(pending, positions.tolist(), failure)
+                given_up.append(_GivenUp(pending, group))
                 continue
             split = pending.split.narrow(positions.tolist())
-            item = Outstanding(owner=self.owner, split=split, attempt=pending.attempt + 1)
+            item = Outstanding(
+                owner=self.owner, split=split, attempt=pending.attempt + 1, since=pending.since
+            )
             self.retried += split.count
             heapq.heappush(self._retries, (now + wait, next(self._tie), item))
+        return given_up
 
-    def _give_up(self, pending: _Pending, positions: list[int], failure: Failure) -> None:
-        self.given_up += len(positions)
-        name = self._spout.msg_id(pending.split, positions[0])
-        more = f" and {len(positions) - 1} more" if len(positions) > 1 else ""
-        text = f"message {name!r}{more} was given up after {pending.attempt} tries: {failure}"
-        self._log(self.component, self.task, "error", text)
+    def _bury(self, given_up: Sequence[_GivenUp]) -> None:
+        """Write the letters of messages that were given up, then tell the spout and people."""
+        letters: dict[int, list[DeadLetter]] = {}
+        if given_up and self._letters.desk.keeps:
+            payloads = self._read_payloads(given_up)
+            letters = {n: self._letters_of(one, payloads) for n, one in enumerate(given_up)}
+            self._letters.desk.post([letter for group in letters.values() for letter in group])
+        for number, one in enumerate(given_up):
+            count, failure = len(one.group), one.group[0][1]
+            positions = np.array([position for position, _ in one.group], np.int64)
+            self.given_up += count
+            self._spout.give_up(one.pending.split, ranges_of(positions), failure)
+            name = self._spout.msg_id(one.pending.split, int(positions[0]))
+            more = f" and {count - 1} more" if count > 1 else ""
+            kept = f" (dead letter {letters[number][0].id})" if letters else ""
+            tries = one.pending.attempt
+            text = f"message {name!r}{more} was given up after {tries} tries: {failure}{kept}"
+            self._log(self.component, self.task, "error", text)
+
+    def _read_payloads(self, given_up: Sequence[_GivenUp]) -> dict[tuple[_Source, int], Payload]:
+        """Read the payload of each message, by its source and its place in there.
+
+        Messages that the source no longer has are not looked for.
+        """
+        wanted: dict[_Source, set[int]] = {}
+        for one in given_up:
+            if one.group[0][1].reason is not Reason.EXPIRED:
+                found_here = (one.place(position) for position, _ in one.group)
+                wanted.setdefault(one.source, set()).update(found_here)
+        spec = self._plan.spec(self.component)
+        spout: Any = cloudpickle.loads(cloudpickle.dumps(spec.component))
+        stream = self._plan.stream(StreamKey(self.component, DEFAULT_STREAM))
+        found: dict[tuple[_Source, int], Payload] = {}
+        for source, chosen in wanted.items():
+            places = tuple(sorted(chosen))
+            split = Split(count=len(places), data=json.loads(source.data), only=places)
+            read = read_payloads_apart if source.apart else read_payloads
+            payloads = read(spout, split, stream)
+            found.update(((source, place), p) for place, p in zip(places, payloads, strict=True))
+        return found
+
+    def _letters_of(
+        self, one: _GivenUp, payloads: Mapping[tuple[_Source, int], Payload]
+    ) -> list[DeadLetter]:
+        split, letters = one.pending.split, []
+        for position, failure in one.group:
+            place = one.place(position)
+            payload = payloads.get((one.source, place), _EXPIRED)
+            letters.append(
+                self._letters.letter(
+                    self._spout.msg_id(split, position),
+                    replace(failure, attempt=one.pending.attempt),
+                    stream=DEFAULT_STREAM,
+                    attempts=one.pending.attempt,
+                    began=one.pending.since,
+                    values=payload.values,
+                    note=payload.note,
+                    source={**split.data, "position": place},
+                )
+            )
+        return letters
+
+
+_EXPIRED = Payload(None, "the source no longer has the message")
 
 
 def ranges_of(positions: np.ndarray[Any, np.dtype[np.int64]]) -> Positions:

@@ -1,14 +1,15 @@
 """What the next batch holds: shares for each spout task, spread over the partitions."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import final
 
 from sparkstorm.acking.ids import sequence_of
 from sparkstorm.config import Config
 from sparkstorm.delivery.hosted import HostedTask
-from sparkstorm.delivery.partitioned import PartitionedTask
+from sparkstorm.delivery.partitioned import PartitionedTask, Piece
 from sparkstorm.delivery.plans import BatchPlan, Outstanding, PlannedLoad
+from sparkstorm.delivery.replays import Replays
 from sparkstorm.delivery.sizing import BatchSizer
 from sparkstorm.execution.reading import Load
 from sparkstorm.planning.plan import Plan
@@ -34,6 +35,7 @@ class BatchPlanner:
         plan: Plan,
         hosted: Mapping[int, HostedTask],
         partitioned: Mapping[int, PartitionedTask],
+        replays: Replays,
         run: str,
     ) -> None:
         config = plan.config
@@ -41,6 +43,7 @@ class BatchPlanner:
         self._plan = plan
         self._hosted = hosted
         self._partitioned = partitioned
+        self._replays = replays
         self._run = run
         self._sizer = BatchSizer(
             config.batch_target_secs, config.batch_min_messages, config.batch_max_messages
@@ -66,6 +69,7 @@ class BatchPlanner:
             loads += self._plan_hosted(number, hosted, share)
         for partitioned in self._partitioned.values():
             loads += self._plan_partitioned(number, partitioned, share, fresh=fresh, now=now)
+        loads += self._plan_replays(number, share, loads, fresh=fresh, now=now)
         if not loads:
             return None
         firsts = {p.load.first for p in loads if p.load.first is not None}
@@ -124,13 +128,26 @@ class BatchPlanner:
         weights = [0] * partitions
         planned = []
         splits = task.plan(min(share, room), partitions, fresh=fresh, now=now)
-        for lane, (split, attempt) in enumerate(splits):
+        for lane, piece in enumerate(splits):
+            split = piece.split
             lightest = min(range(partitions), key=lambda p: (weights[p], (p - number) % partitions))
             weights[lightest] += split.count
-            load = task.load(split, attempt, self._next(task.task), lane)
-            planned.append(self._planned(load, lightest, attempt))
+            load = task.load(piece, self._next(task.task), lane)
+            planned.append(self._planned(load, lightest, piece.attempt, piece.since))
             if split.size:
                 self._learn_size(split.size / split.count)
+        return planned
+
+    def _plan_replays(
+        self, number: int, limit: int, beside: Sequence[PlannedLoad], *, fresh: bool, now: float
+    ) -> list[PlannedLoad]:
+        """Dead letters that were asked for again: loads beside those of their spouts' tasks."""
+        planned: list[PlannedLoad] = []
+        for lot in self._replays.take(limit, fresh=fresh, now=now):
+            lane = sum(p.load.task == lot.task for p in (*beside, *planned))
+            load = self._replays.load(lot, self._next(lot.task), lane)
+            partition = (number + len(planned)) % self._plan.partitions
+            planned.append(self._planned(load, partition, lot.attempt))
         return planned
 
     def owner(self, task: int) -> str:
@@ -152,16 +169,17 @@ class BatchPlanner:
             split = planned.load.split
             if split is not None and planned.owner in tasks:
                 task = tasks[planned.owner]
-                load = self._partitioned[task].load(
-                    split, planned.attempt, self._next(task), planned.load.lane
-                )
-                loads.append(self._planned(load, planned.partition, planned.attempt))
+                piece = Piece(split, planned.attempt, planned.since)
+                load = self._partitioned[task].load(piece, self._next(task), planned.load.lane)
+                loads.append(self._planned(load, planned.partition, planned.attempt, planned.since))
         return replace(plan, run=self._run, loads=tuple(loads))
 
-    def _planned(self, load: Load, partition: int, attempt: int) -> PlannedLoad:
+    def _planned(self, load: Load, partition: int, attempt: int, since: float = 0.0) -> PlannedLoad:
         self._advance(load)
         owner = self.owner(load.task)
-        return PlannedLoad(load=load, partition=partition, attempt=attempt, owner=owner)
+        return PlannedLoad(
+            load=load, partition=partition, attempt=attempt, owner=owner, since=since
+        )
 
     def _next(self, task: int) -> int:
         return self.sequences.get(task, 0)

@@ -16,12 +16,16 @@ __all__ = ["BatchPlan", "Outstanding", "PlannedLoad"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLoad:
-    """A load, where it is read, which try of its messages it is, and whose (``owner``)."""
+    """A load, where it is read, which try of its messages it is, and whose (``owner``).
+
+    ``since`` is when the first attempt began, in seconds since 1970.
+    """
 
     load: Load
     partition: int
     attempt: int = 1
     owner: str = ""
+    since: float = 0.0
 
     @property
     def range(self) -> RootRange | None:
@@ -35,12 +39,14 @@ class Outstanding:
     """A split of a partitioned spout that is neither acked nor in a running batch.
 
     ``owner`` is the spout task as ``component/index``: task numbers shift when components are
-    added, so nothing durable is named by them.
+    added, so nothing durable is named by them. ``since`` is when the first attempt began, in
+    seconds since 1970.
     """
 
     owner: str
     split: Split
     attempt: int
+    since: float = 0.0
 
 
 @final
@@ -105,7 +111,12 @@ class BatchPlan:
             "sequences": dict(self.sequences),
             "cursors": dict(self.cursors),
             "outstanding": [
-                {"owner": o.owner, "split": _split_to_json(o.split), "attempt": o.attempt}
+                {
+                    "owner": o.owner,
+                    "split": _split_to_json(o.split),
+                    "attempt": o.attempt,
+                    "since": o.since,
+                }
                 for o in self.outstanding
             ],
         }
@@ -123,7 +134,10 @@ class BatchPlan:
             cursors=values["cursors"],
             outstanding=tuple(
                 Outstanding(
-                    owner=o["owner"], split=_split_from_json(o["split"]), attempt=o["attempt"]
+                    owner=o["owner"],
+                    split=_split_from_json(o["split"]),
+                    attempt=o["attempt"],
+                    since=o.get("since", 0.0),
                 )
                 for o in values["outstanding"]
             ),
@@ -143,14 +157,15 @@ def _load_to_json(planned: PlannedLoad) -> dict[str, Any]:
         "partition": planned.partition,
         "attempt": planned.attempt,
         "owner": planned.owner,
+        "since": planned.since,
     }
 
 
 def _load_from_json(data: dict[str, Any]) -> PlannedLoad:
     partition, attempt, owner = data.pop("partition"), data.pop("attempt"), data.pop("owner")
-    split = data.pop("split")
+    split, since = data.pop("split"), data.pop("since", 0.0)
     load = Load(split=None if split is None else _split_from_json(split), **data)
-    return PlannedLoad(load=load, partition=partition, attempt=attempt, owner=owner)
+    return PlannedLoad(load=load, partition=partition, attempt=attempt, owner=owner, since=since)
 
 
 def _split_to_json(split: Split) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Routing is the processing of the root tuple: it "acks" the seed of each root and
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sparkstorm.acking.ids import U64, seeds
 from sparkstorm.acking.lineage import Lineage
-from sparkstorm.components.spout import PartitionedSpout, Split
+from sparkstorm.components.spout import EXPIRED, Expired, PartitionedSpout, Split
 from sparkstorm.errors import ComponentError, InternalError
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.columns import ArrowColumn, CoderError, Column, make_column
@@ -28,7 +28,7 @@ from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import Stream
 from sparkstorm.verdicts import Failure, Reason
 
-__all__ = ["Load", "read_loads"]
+__all__ = ["Load", "read_loads", "read_rows"]
 
 
 @final
@@ -136,7 +136,10 @@ class _Reader:
         return _gather(spout, load.split, self._stream)
 
     def _route(
-        self, columns: dict[str, Column], positions: NDArray[np.int64], misfits: dict[int, str]
+        self,
+        columns: dict[str, Column],
+        positions: NDArray[np.int64],
+        misfits: "dict[int, _Misfit]",
     ) -> tuple[list[Delivery], int]:
         """Send what can be sent; the others fail, each alone."""
         load = self._load
@@ -153,7 +156,7 @@ class _Reader:
             try:
                 sent = self._dispatcher.dispatch(lineage, acked, [read])
             except MisfitError as misfit:
-                bad, why = read.parents[misfit.rows], str(misfit)
+                bad, why = read.parents[misfit.rows], _Misfit(str(misfit))
                 notes += self._misfits(lineage, acked, bad, [why] * len(bad))
                 read = read.take(np.delete(np.arange(len(read)), misfit.rows))
             else:
@@ -164,15 +167,15 @@ class _Reader:
         lineage: Lineage,
         acked: NDArray[np.bool_],
         numbers: NDArray[np.int64],
-        reasons: Iterable[str],
+        reasons: "Iterable[_Misfit]",
     ) -> list[Note]:
         """Fail the messages that cannot be sent, by their numbers among those that start."""
         notes = []
         for number, why in zip(numbers.tolist(), reasons, strict=True):
-            self.report.log("error", f"a message cannot be sent: {why}")
+            self.report.log("error", f"a message cannot be sent: {why.text}")
             if number >= 0:
                 acked[number] = False
-                notes.append(Note(int(lineage.roots[number]), 1, self._failure(why)))
+                notes.append(Note(int(lineage.roots[number]), 1, self._failure(*why)))
         return notes
 
     def _lineage(
@@ -201,10 +204,14 @@ class _Reader:
             return []
         return self._dispatcher.fail([Note(load.first, load.count, failure)])
 
-    def _failure(self, message: str) -> Failure:
+    def _failure(self, message: str, reason: Reason = Reason.ERROR) -> Failure:
         load = self._load
         return Failure(
-            reason=Reason.ERROR, component=load.component, task=load.task, message=message
+            reason=reason,
+            component=load.component,
+            task=load.task,
+            message=message,
+            final=reason is Reason.EXPIRED,
         )
 
 
@@ -212,8 +219,17 @@ _DROPPED = -2
 """Marks rows of excluded roots."""
 
 
-_Gathered: TypeAlias = tuple[dict[str, Column], NDArray[np.int64], dict[int, str]]
-"""Columns, the position of each row, and for positions whose values do not fit, why."""
+class _Misfit(NamedTuple):
+    """Why a message cannot be sent."""
+
+    text: str
+    reason: Reason = Reason.ERROR
+
+
+_Gathered: TypeAlias = tuple[dict[str, Column], NDArray[np.int64], dict[int, _Misfit]]
+"""Columns, the position of each row, and for positions that cannot be sent, why."""
+
+_GONE = _Misfit("the source no longer has the message", Reason.EXPIRED)
 
 
 def _gather(spout: PartitionedSpout, split: Split, stream: Stream) -> _Gathered:
@@ -235,6 +251,19 @@ def _gather(spout: PartitionedSpout, split: Split, stream: Stream) -> _Gathered:
         np.array([n for n, _ in found], np.int64),
         {n: misfits[p] for n, p in enumerate(split.only) if p in misfits},
     )
+
+
+def read_rows(
+    spout: PartitionedSpout, split: Split, stream: Stream
+) -> list[tuple[Any, ...] | Expired | None]:
+    """Read a split whose ``only`` is set; return the values of these positions as they are."""
+    pieces: list[Any] = list(spout.read(split))
+    if pieces and isinstance(pieces[0], pa.RecordBatch):
+        columns = _from_batches(pieces, stream)[0].values()
+        pieces = list(zip(*(column.to_list() for column in columns), strict=True))
+    _check_count(split, len(pieces))
+    picked = [pieces[position] for position in split.only or ()]
+    return [row if row is None or row is EXPIRED else tuple(row) for row in picked]
 
 
 def _check_count(split: Split, count: int) -> None:
@@ -261,9 +290,13 @@ def _from_batches(batches: Sequence[pa.RecordBatch], stream: Stream) -> _Gathere
     return columns, np.arange(table.num_rows), {}
 
 
-def _from_rows(rows: Sequence[Sequence[Any] | None], stream: Stream) -> _Gathered:
-    there = [(position, row) for position, row in enumerate(rows) if row is not None]
-    misfits: dict[int, str] = {}
+def _from_rows(rows: Sequence[Any], stream: Stream) -> _Gathered:
+    misfits = {position: _GONE for position, row in enumerate(rows) if row is EXPIRED}
+    there = [
+        (position, row)
+        for position, row in enumerate(rows)
+        if row is not None and position not in misfits
+    ]
     while True:
         values = [list(column) for column in zip(*(row for _, row in there), strict=True)]
         try:
@@ -272,7 +305,7 @@ def _from_rows(rows: Sequence[Sequence[Any] | None], stream: Stream) -> _Gathere
                 for index, field in enumerate(stream.fields)
             }
         except CoderError as error:
-            misfits.update((there[row][0], str(error)) for row in error.rows)
+            misfits.update((there[row][0], _Misfit(str(error))) for row in error.rows)
             there = [(position, row) for position, row in there if position not in misfits]
         else:
             return columns, np.array([position for position, _ in there], np.int64), misfits

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, final
 
 from pyspark.sql import SparkSession
@@ -17,8 +18,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from sparkstorm.acking.ids import U64
 from sparkstorm.clock import SystemClock
 from sparkstorm.config import Config
+from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.dead_letters.places import default_folder
+from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.delivery.coordinator import Coordinator
-from sparkstorm.delivery.files import CheckpointFiles
+from sparkstorm.delivery.files import CheckpointFiles, LocalFiles
 from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.hosted_thread import HostedThread
 from sparkstorm.delivery.manifest import Manifest
@@ -79,6 +83,7 @@ def submit(
         if session is None:
             session = make_session(name, master)
             stack.callback(session.stop)
+        keep_letters_there = checkpoint is not None
         if checkpoint is None:
             checkpoint = tempfile.mkdtemp(prefix=f"sparkstorm-{name}-")
             stack.callback(shutil.rmtree, checkpoint, ignore_errors=True)
@@ -94,7 +99,8 @@ def submit(
         )
         if manifest is not None:
             manifest.check(plan, where)
-        run = Run(plan, session, where, files, on_tap=on_tap, on_log=on_log)
+        office = _office(plan, where if keep_letters_there else None, files)
+        run = Run(plan, session, where, files, office, on_tap=on_tap, on_log=on_log)
         run.start(stack)
         return run
 
@@ -109,6 +115,7 @@ class Run:
         session: SparkSession,
         checkpoint: str,
         files: CheckpointFiles,
+        office: DeadLetterOffice,
         *,
         on_tap: Tap | None,
         on_log: Callable[[LogLine], None] | None,
@@ -117,12 +124,14 @@ class Run:
         self._session = session
         self._checkpoint = checkpoint
         self._files = files
+        self.letters_at = office.where
         self._threads: dict[int, HostedThread] = {}
         self._coordinator = Coordinator(
             plan,
             files,
-            SystemClock(),
-            run=secrets.token_hex(4),
+            office.clock,
+            run=office.run,
+            office=office,
             deliver=self._post,
             on_tap=on_tap,
             on_log=on_log,
@@ -297,3 +306,14 @@ class Run:
 
 def _limiter(coordinator: Coordinator, task: int) -> Callable[[], int]:
     return lambda: coordinator.intake_limit(task)
+
+
+def _office(plan: Plan, checkpoint: str | None, files: CheckpointFiles) -> DeadLetterOffice:
+    """Dead letters live beside the checkpoint, or in a folder that outlives a temporary one."""
+    store, where = LetterStore(files), f"--checkpoint {checkpoint}"
+    if checkpoint is None:
+        folder = plan.config.dead_letter_folder
+        store = LetterStore(LocalFiles(Path(folder) if folder else default_folder()), plan.name)
+        where = f"--topology {plan.name}" + (f" --folder {folder}" if folder else "")
+    run = secrets.token_hex(4)
+    return DeadLetterOffice(plan.name, store, SystemClock(), run=run, where=where)

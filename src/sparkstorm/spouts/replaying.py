@@ -2,7 +2,6 @@
 
 import heapq
 import itertools
-import time
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ class ReplayingSpout(Spout):
     def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
         """Called once before anything else; call ``super().open`` when overriding it."""
         self.collector = collector
+        self._clock = context.clock
         self._policy = RetryPolicy.of(config)
         self._kept: dict[Hashable, Sequence[Any]] = {}
         self._retries: list[tuple[float, int, Hashable]] = []
@@ -37,7 +37,7 @@ class ReplayingSpout(Spout):
 
     def next_tuple(self) -> None:
         """Emit a message that is due for a retry, else a new one."""
-        if self._retries and self._retries[0][0] <= time.monotonic():
+        if self._retries and self._retries[0][0] <= self._clock.monotonic():
             msg_id = heapq.heappop(self._retries)[2]
             self.collector.emit(self._kept[msg_id], msg_id=msg_id)
             return
@@ -59,7 +59,7 @@ class ReplayingSpout(Spout):
             self._kept.pop(msg_id, None)
             self.collector.give_up(msg_id, failure)
         else:
-            due = time.monotonic() + wait
+            due = self._clock.monotonic() + wait
             heapq.heappush(self._retries, (due, next(self._tie), msg_id))
 
     @property

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import sparkstorm as ss
+from sparkstorm.dead_letters import DeadLetterOffice, LetterStore
 from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.manifest import Manifest
 from sparkstorm.delivery.partitioned import PartitionedTask
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
-from sparkstorm.testing import FeederSpout
+from sparkstorm.testing import FeederSpout, ManualClock
 
 LOST = ss.Failure(reason=ss.Reason.LOST)
 
@@ -79,9 +80,14 @@ def plan_of(
 
 def partitioned(**config: Any) -> PartitionedTask:
     plan = plan_of(Numbers(), **config)
-    task = PartitionedTask(plan, "spout", plan.tasks["spout"].start, lambda *_: None)
+    number = plan.tasks["spout"].start
+    task = PartitionedTask(plan, "spout", number, lambda *_: None, office())
     task.open(None, [], now=0.0)
     return task
+
+
+def office() -> DeadLetterOffice:
+    return DeadLetterOffice("t", LetterStore(MemoryFiles()), ManualClock())
 
 
 def roots(first: int, positions: list[int]) -> Any:
@@ -102,31 +108,28 @@ class TestPartitionedTask:
     def test_acks_and_failures_reach_their_positions(self) -> None:
         """Every position ends once; what failed comes back narrowed, with a higher attempt."""
         task = partitioned(retry_backoff_secs=0)
-        ((split, attempt),) = task.plan(10, 1, fresh=True, now=0)
-        first = task.load(split, attempt, sequence=0, lane=0).first
+        (piece,) = task.plan(10, 1, fresh=True, now=0)
+        first = task.load(piece, sequence=0, lane=0).first
         assert first is not None
         assert task.pending == 10
         task.deliver(roots(first, [0, 1, 5]), [(first + 3, LOST), (first + 4, LOST)], now=0)
         assert task.spout.acked == [(0, [(0, 2), (5, 6)])]
         assert task.spout.failed == [(0, [(3, 5)])]
         assert task.pending == 7
-        ((again, attempt),) = task.plan(10, 1, fresh=False, now=1)
-        assert (again.only, attempt) == ((3, 4), 2)
-        second = task.load(again, attempt, sequence=10, lane=0).first
+        (again,) = task.plan(10, 1, fresh=False, now=1)
+        assert (again.split.only, again.attempt) == ((3, 4), 2)
+        second = task.load(again, sequence=10, lane=0).first
         assert second is not None
         task.deliver(roots(second, [1]), [(second, LOST)], now=1)
         assert task.spout.acked[-1] == (0, [(1, 2)])
-        ((third, attempt),) = task.plan(10, 1, fresh=False, now=9)
-        assert (third.only, attempt) == ((3,), 3)
+        (third,) = task.plan(10, 1, fresh=False, now=9)
+        assert (third.split.only, third.attempt, third.since) == ((3,), 3, piece.since)
 
     def test_outstanding_is_what_is_owed(self) -> None:
         """What is neither ended nor committing is owed: the rest of splits, and retries."""
         task = partitioned(retry_backoff_secs=5)
         plans = task.plan(20, 2, fresh=True, now=0)
-        firsts = [
-            task.load(split, attempt, sequence=10 * n, lane=n).first
-            for n, (split, attempt) in enumerate(plans)
-        ]
+        firsts = [task.load(piece, sequence=10 * n, lane=n).first for n, piece in enumerate(plans)]
         first, second = firsts
         assert first is not None
         assert second is not None
@@ -140,12 +143,12 @@ class TestPartitionedTask:
     def test_retries_do_not_hold_back_fresh_messages(self) -> None:
         """A batch holds what is due and fresh messages side by side."""
         task = partitioned(retry_backoff_secs=0)
-        ((split, attempt),) = task.plan(10, 1, fresh=True, now=0)
-        first = task.load(split, attempt, sequence=0, lane=0).first
+        (piece,) = task.plan(10, 1, fresh=True, now=0)
+        first = task.load(piece, sequence=0, lane=0).first
         assert first is not None
         task.deliver(roots(first, []), [(first, LOST)], now=0)
         planned = task.plan(10, 1, fresh=True, now=1)
-        assert [(s.data["from"], s.count, a) for s, a in planned] == [(0, 1, 2), (10, 10, 1)]
+        assert [(s.data["from"], s.count, a) for s, a, _ in planned] == [(0, 1, 2), (10, 10, 1)]
 
 
 class TestHostedTask:
@@ -155,7 +158,7 @@ class TestHostedTask:
         feeder = FeederSpout("n int")
         plan = plan_of(feeder)
         number = plan.tasks["spout"].start
-        task = HostedTask(plan, "spout", number, lambda *_: None, threading.Event())
+        task = HostedTask(plan, "spout", number, lambda *_: None, threading.Event(), office())
         task.open()
         id_of: dict[int, int] = {}
         for batch in range(4):

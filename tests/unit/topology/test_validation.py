@@ -21,6 +21,7 @@ from sparkstorm import (
     TopologyError,
     Tuple,
 )
+from sparkstorm.config import COMPONENT_KEYS
 from sparkstorm.streams import Outputs
 from sparkstorm.topology.validation import unpicklable_attribute
 
@@ -173,8 +174,8 @@ RULES: dict[str, tuple[Wire, str]] = {
     ),
     "an unknown setting": (
         lambda b: b.set_bolt("a", Step()).add_configuration("colour", 1).all_grouping("lines"),
-        "component 'a' sets 'colour': a component may set max_retries, max_spout_pending, user "
-        "only",
+        f"component 'a' sets 'colour': a component may set {', '.join(sorted(COMPONENT_KEYS))} "
+        f"only",
     ),
     "a bad setting": (
         lambda b: b.set_spout("a", Lines()).set_max_spout_pending(-5),

@@ -1,16 +1,14 @@
 """The checkpoint folder: our files beside Spark's part."""
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, final
 
 from pyspark.sql import SparkSession
 
-from sparkstorm.delivery.files import CheckpointFiles
+from sparkstorm.delivery.files import CheckpointFiles, LocalFiles
 from sparkstorm.errors import CheckpointError
 
-__all__ = ["HadoopFiles", "LocalFiles", "open_files"]
+__all__ = ["HadoopFiles", "open_files"]
 
 
 def open_files(location: str, session: SparkSession) -> CheckpointFiles:
@@ -18,47 +16,7 @@ def open_files(location: str, session: SparkSession) -> CheckpointFiles:
     if "://" in location and not location.startswith("file:"):
         return HadoopFiles(session, f"{location.rstrip('/')}/sparkstorm")
     path = location.removeprefix("file://").removeprefix("file:")
-    return LocalFiles(Path(path) / "sparkstorm")
-
-
-@final
-class LocalFiles:
-    """Files in a local folder; written aside and renamed, so that none is ever half there."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise CheckpointError(
-                f"cannot make the checkpoint folder {folder}: {error.strerror}. Give a folder "
-                f"that this user may write to"
-            ) from error
-
-    def read(self, name: str) -> bytes | None:
-        """Return a file's content, or None if there is none."""
-        try:
-            return (self._folder / name).read_bytes()
-        except FileNotFoundError:
-            return None
-
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file atomically."""
-        path = self._folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=".")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(aside).replace(path)
-
-    def delete(self, name: str) -> None:
-        """Delete a file if it is there."""
-        (self._folder / name).unlink(missing_ok=True)
-
-    def names(self, folder: str) -> list[str]:
-        """The names of the files in a folder, sorted."""
-        path = self._folder / folder
-        return sorted(p.name for p in path.iterdir() if p.name[0] != ".") if path.is_dir() else []
+    return LocalFiles(Path(path) / "sparkstorm").make()
 
 
 @final

@@ -1,0 +1,84 @@
+"""Requests to replay letters: written by the command line, taken up by a running topology."""
+
+import json
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import final
+
+from sparkstorm.dead_letters.letter import DeadLetter
+from sparkstorm.dead_letters.store import LetterStore
+from sparkstorm.errors import CheckpointError
+
+__all__ = ["ReplayRequest", "RequestBox"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayRequest:
+    """Asks for letters to be emitted again.
+
+    Attributes:
+        name: the name of its file.
+        letters: for each letter's id, how often it had been replayed when this was asked. One
+            that has since become a letter again was replayed by this very request.
+        rate: how many per second; None for as fast as it goes.
+    """
+
+    name: str
+    letters: Mapping[str, int]
+    rate: float | None = None
+
+
+@final
+class RequestBox:
+    """The requests beside a store of letters; each a file, there until all of it is done."""
+
+    def __init__(self, store: LetterStore) -> None:
+        self._files = store.files
+        self._folder = f"{store.folder}/replay"
+
+    def ask(
+        self, letters: Iterable[DeadLetter], *, wall: float, rate: float | None = None
+    ) -> ReplayRequest:
+        """Write a request, durable on return; it is taken up by the running or the next topology.
+
+        Args:
+            letters: what is to be replayed.
+            wall: the time, in seconds since 1970: requests are taken up in the order of it.
+            rate: how many per second; None for as fast as it goes.
+        """
+        name = f"{int(wall * 1000):014d}-{secrets.token_hex(4)}.json"
+        request = ReplayRequest(
+            name=name, letters={letter.id: letter.replays for letter in letters}, rate=rate
+        )
+        data = {"letters": dict(request.letters), "rate": rate}
+        self._files.write(f"{self._folder}/{name}", json.dumps(data).encode())
+        return request
+
+    def names(self) -> list[str]:
+        """The requests that are not done, oldest first."""
+        return [name for name in self._files.names(self._folder) if name.endswith(".json")]
+
+    def read(self, name: str) -> ReplayRequest | None:
+        """Return a request, or None if it is gone.
+
+        Raises:
+            CheckpointError: it is unreadable.
+        """
+        data = self._files.read(f"{self._folder}/{name}")
+        if data is None:
+            return None
+        try:
+            values = json.loads(data)
+            rate = None if values["rate"] is None else float(values["rate"])
+            return ReplayRequest(name=name, letters=dict(values["letters"]), rate=rate)
+        except (ValueError, TypeError, KeyError) as error:
+            raise CheckpointError(
+                f"the request {self._folder}/{name} is unreadable: {error!r}. Delete it and ask "
+                f"again"
+            ) from error
+
+    def done(self, name: str) -> None:
+        """Forget a request."""
+        self._files.delete(f"{self._folder}/{name}")

@@ -1,0 +1,54 @@
+"""Rows of values as loads that carry them: for hosted spouts, and for what is replayed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sparkstorm.acking.lineage import Lineage
+from sparkstorm.execution.columns import make_column
+from sparkstorm.execution.packet import Body, Packet, PacketWriter
+from sparkstorm.execution.reading import Load
+from sparkstorm.planning.plan import StreamKey
+from sparkstorm.streams import Stream
+
+__all__ = ["encode_rows", "packed_load", "unpack_rows"]
+
+
+def encode_rows(stream: Stream, rows: Sequence[Sequence[Any]]) -> Body:
+    """Encode rows of a stream.
+
+    Raises:
+        CoderError: some rows do not fit the declared fields.
+    """
+    columns = [
+        make_column(field, [row[index] for row in rows])
+        for index, field in enumerate(stream.fields)
+    ]
+    return Body.encode(columns, len(rows))
+
+
+def packed_load(
+    key: StreamKey, task: int, body: Body, *, first: int | None, lane: int, direct: Sequence[int]
+) -> Load:
+    """Return the load that carries these rows; ``direct`` has a task for each, or is empty."""
+    packet = PacketWriter(task).data(
+        stream=0, target=0, body=body, lineage=Lineage.untracked(body.count)
+    )
+    return Load(
+        component=key.component,
+        task=task,
+        stream=key.stream,
+        lane=lane,
+        count=body.count,
+        first=first,
+        packet=packet,
+        direct=np.array(direct, np.int32).tobytes() if direct else None,
+    )
+
+
+def unpack_rows(packet: bytes) -> list[tuple[Any, ...]]:
+    """Return the rows that a load carries."""
+    decoded = Packet.decode(packet)
+    columns = [column.to_list() for column in decoded.columns()]
+    return list(zip(*columns, strict=True)) if columns else [()] * decoded.head.count

@@ -1,0 +1,88 @@
+"""The payload of a partitioned spout's dead letter: read once more, by the driver."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import cloudpickle
+
+from sparkstorm.components.spout import EXPIRED, Expired, PartitionedSpout, Split
+from sparkstorm.dead_letters.values import from_json, to_json
+from sparkstorm.execution.reading import read_rows
+from sparkstorm.streams import Stream
+
+__all__ = ["Payload", "read_payloads", "read_payloads_apart"]
+
+_PATIENCE_SECS = 30.0
+"""How long a process that reads a poisonous message may take."""
+
+
+class Payload(NamedTuple):
+    """The values of a message, or None and why they are not known."""
+
+    values: tuple[Any, ...] | None
+    note: str = ""
+
+
+def read_payloads(spout: PartitionedSpout, split: Split, stream: Stream) -> list[Payload]:
+    """Read the positions in ``split.only``, in this process."""
+    try:
+        rows = read_rows(spout, split, stream)
+    except Exception as error:  # noqa: BLE001 - user code: the letter goes without
+        return _without(split, f"the payload could not be read: {type(error).__name__}: {error}")
+    return [_payload(row, stream) for row in rows]
+
+
+def read_payloads_apart(spout: PartitionedSpout, split: Split, stream: Stream) -> list[Payload]:
+    """Read them in a process of its own: reading may be what ends a process, or hangs."""
+    request = cloudpickle.dumps((spout, split, stream))
+    path = os.pathsep.join(filter(None, sys.path))
+    try:
+        done = subprocess.run(  # noqa: S603 - our own module under our own Python
+            [sys.executable, "-m", __name__],
+            input=request,
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": path},
+            timeout=_PATIENCE_SECS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return _without(split, f"the payload is not known: reading it takes over {_PATIENCE_SECS}s")
+    if done.returncode or not done.stdout:
+        why = f"it ends the process that reads it (exit code {done.returncode})"
+        return _without(split, f"the payload is not known: {why}")
+    return [
+        Payload(None if values is None else tuple(from_json(values)), note)
+        for values, note in json.loads(done.stdout)
+    ]
+
+
+def _payload(row: tuple[Any, ...] | Expired | None, stream: Stream) -> Payload:
+    if row is None:
+        return Payload(None, "the source holds no message at this position")
+    if row is EXPIRED or isinstance(row, Expired):
+        return Payload(None, "the source no longer has the message")
+    if len(row) != len(stream.fields):
+        return Payload(None, f"it has {len(row)} values, not {len(stream.fields)}: {row!r}")
+    return Payload(row)
+
+
+def _without(split: Split, note: str) -> list[Payload]:
+    return [Payload(None, note)] * split.count
+
+
+def _answer() -> None:
+    """Read what stdin asks for and write it to stdout, which the user's prints do not get."""
+    with os.fdopen(os.dup(1), "w") as answer:
+        os.dup2(2, 1)
+        spout, split, stream = cloudpickle.loads(sys.stdin.buffer.read())
+        found: Sequence[Payload] = read_payloads(spout, split, stream)
+        rows = [(None if values is None else to_json(list(values)), note) for values, note in found]
+        answer.write(json.dumps(rows))
+
+
+if __name__ == "__main__":
+    _answer()

@@ -1,0 +1,278 @@
+"""Dead letters on their way through the topology again, as messages of their spouts.
+
+A letter stays in the store until its replay is acked and the batch of it committed; the request
+for it stays until all of its letters have ended. So after a crash at any moment the next driver
+finds both and goes on: a letter may run once more, and is never lost.
+"""
+
+import heapq
+import itertools
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, final
+
+import numpy as np
+
+from sparkstorm.acking.ids import U64, make_root
+from sparkstorm.dead_letters.letter import DeadLetter
+from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.dead_letters.requests import ReplayRequest, RequestBox
+from sparkstorm.delivery.packing import encode_rows, packed_load
+from sparkstorm.delivery.retry import RetryPolicy
+from sparkstorm.errors import CheckpointError
+from sparkstorm.execution.columns import CoderError
+from sparkstorm.execution.reading import Load
+from sparkstorm.planning.plan import Plan, StreamKey
+from sparkstorm.verdicts import Failure
+
+__all__ = ["ReplayLot", "Replays"]
+
+_LOOK_SECS = 1.0
+"""How often new requests are looked for."""
+
+_logger = logging.getLogger("sparkstorm.dead_letters")
+
+
+@dataclass(slots=True)
+class _Open:
+    """A request that is not done: the letters not yet emitted, and the ids that have not ended."""
+
+    request: ReplayRequest
+    letters: Iterator[DeadLetter]
+    left: set[str]
+    started: float
+    emitted: int = 0
+
+    def due(self, now: float) -> int:
+        """How many letters the rate allows by now; after a pause it makes up for one second."""
+        rate = self.request.rate
+        if rate is None:
+            return len(self.left)
+        burst = max(rate, 1.0)
+        allowed = 1 + (now - self.started) * rate - self.emitted
+        if allowed > burst:
+            self.started += (allowed - burst) / rate
+        return int(min(allowed, burst))
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One letter on its way."""
+
+    letter: DeadLetter
+    task: int
+    row: tuple[object, ...]
+    direct: int | None
+    attempt: int = 1
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ReplayLot:
+    """Letters that travel in one load."""
+
+    task: int
+    key: StreamKey
+    attempt: int
+    items: list[_Item] = field(default_factory=list)
+
+
+class _Lane(NamedTuple):
+    """What letters of one load have in common."""
+
+    task: int
+    key: StreamKey
+    attempt: int
+
+
+@final
+class Replays:
+    """The replays of one run. All methods run on one thread at a time."""
+
+    def __init__(self, plan: Plan, office: DeadLetterOffice) -> None:
+        self.replayed = 0
+        self._plan = plan
+        self._office = office
+        self._store = office.store
+        self._box = RequestBox(office.store)
+        self._looked: float | None = None
+        self._seen: set[str] = set()
+        self._open: list[_Open] = []
+        self._on_the_way: set[str] = set()
+        self._retries: list[tuple[float, int, _Item]] = []
+        self._pending: dict[int, list[_Item | None]] = {}
+        self._tie = itertools.count()
+        self._policies = {
+            spec.id: RetryPolicy.of(plan.config.override(dict(spec.settings)))
+            for spec in plan.topology.spouts
+        }
+
+    @property
+    def pending(self) -> int:
+        """Letters in a batch, open after it, or waiting for another try."""
+        return len(self._on_the_way)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is not done."""
+        return bool(self._open)
+
+    def look(self, now: float) -> None:
+        """Look for new requests, if that was not done within the last second."""
+        if self._looked is not None and now - self._looked < _LOOK_SECS:
+            return
+        self._looked = now
+        for name in self._box.names():
+            if name not in self._seen:
+                self._seen.add(name)
+                self._take_up(name, now)
+
+    def take(self, limit: int, *, fresh: bool, now: float) -> list[ReplayLot]:
+        """Return what a batch should hold: retries that are due, and ``fresh`` replays."""
+        items: list[_Item] = []
+        while self._retries and self._retries[0][0] <= now:
+            items.append(heapq.heappop(self._retries)[2])
+        for request in self._open if fresh else ():
+            items += self._emit(request, min(request.due(now), limit - len(items)))
+        lots: dict[_Lane, ReplayLot] = {}
+        for item in items:
+            lane = _Lane(item.task, StreamKey(item.letter.spout, item.letter.stream), item.attempt)
+            lots.setdefault(lane, ReplayLot(*lane)).items.append(item)
+        self._close_requests()
+        return list(lots.values())
+
+    def load(self, lot: ReplayLot, sequence: int, lane: int) -> Load:
+        """Make the load of a lot and note it as pending."""
+        first = make_root(lot.task, sequence)
+        body = encode_rows(self._plan.stream(lot.key), [item.row for item in lot.items])
+        direct = [item.direct for item in lot.items if item.direct is not None]
+        self._pending[first] = list(lot.items)
+        return packed_load(lot.key, lot.task, body, first=first, lane=lane, direct=direct)
+
+    def deliver(self, acked: U64, failed: Mapping[int, Failure], now: float) -> None:
+        """Remove the letters that were acked; those that failed are tried again, or stay."""
+        done: list[_Item] = []
+        for first, items in list(self._pending.items()):
+            start, stop = np.searchsorted(acked, np.array([first, first + len(items)], np.uint64))
+            done += filter(None, (_pop(items, root - first) for root in acked[start:stop].tolist()))
+            for place in range(len(items)):
+                if first + place in failed and (item := _pop(items, place)) is not None:
+                    self._fail(item, failed[first + place], now)
+            if not any(items):
+                del self._pending[first]
+        if done:
+            self._store.remove([item.letter.id for item in done])
+            self.replayed += len(done)
+            self._end(done)
+
+    def _take_up(self, name: str, now: float) -> None:
+        if not self._plan.tracked:
+            _logger.warning("dead letters wait for a replay, but nothing is tracked (ackers = 0)")
+            return
+        try:
+            request = self._box.read(name)
+            if request is not None:
+                letters = self._wanted(request)
+                self._open.append(_Open(request, letters, set(request.letters), now))
+        except CheckpointError as error:  # what people may mend while the topology goes on
+            _logger.error("dead letters cannot be replayed: %s", error)
+
+    def _wanted(self, request: ReplayRequest) -> Iterator[DeadLetter]:
+        """The letters of a request, but for those that it has already brought back."""
+        for letter in self._store.letters(request.letters):
+            if letter.replays <= request.letters[letter.id]:
+                yield letter
+
+    def _emit(self, request: _Open, limit: int) -> list[_Item]:
+        items: list[_Item] = []
+        while len(items) < limit:
+            letter = next(request.letters, None)
+            if letter is None:
+                # what was discarded, or is on its way by another request, is not waited for
+                request.left &= self._on_the_way
+                break
+            if letter.id in self._on_the_way:
+                continue
+            item = self._item(letter)
+            if item is None:
+                request.left.discard(letter.id)
+                continue
+            self._on_the_way.add(letter.id)
+            request.emitted += 1
+            items.append(item)
+        return items
+
+    def _item(self, letter: DeadLetter) -> _Item | None:
+        """Make a letter a message of this topology, or say why it cannot be."""
+        try:
+            return self._as_message(letter)
+        except (_Misfit, CoderError) as error:
+            _logger.error("dead letter %s cannot be replayed, it stays: %s", letter.id, error)
+            return None
+
+    def _as_message(self, letter: DeadLetter) -> _Item:
+        key = StreamKey(letter.spout, letter.stream)
+        tasks = self._plan.tasks.get(letter.spout)
+        if tasks is None or letter.spout not in self._policies:
+            raise _Misfit(f"the topology has no spout {letter.spout!r} any more")
+        if letter.stream not in self._plan.spec(letter.spout).streams:
+            raise _Misfit(f"the spout has no stream {letter.stream!r} any more")
+        stream, payload = self._plan.stream(key), letter.payload
+        if payload is None or not letter.replayable:
+            raise _Misfit(letter.note or "its payload holds values that cannot be written as JSON")
+        if set(stream.names) != set(payload):
+            raise _Misfit(f"the stream has other fields now: {', '.join(stream.names)}")
+        row = tuple(payload[name] for name in stream.names)
+        encode_rows(stream, [row])
+        direct = self._direct(letter) if stream.direct else None
+        return _Item(letter, tasks[letter.task % len(tasks)], row, direct)
+
+    def _direct(self, letter: DeadLetter) -> int:
+        component, index = letter.direct or ("", 0)
+        tasks = self._plan.tasks.get(component)
+        if tasks is None or index >= len(tasks):
+            raise _Misfit(f"the task {index} of {component!r} that it went to is gone")
+        return tasks[index]
+
+    def _fail(self, item: _Item, failure: Failure, now: float) -> None:
+        policy = self._policies[item.letter.spout]
+        key = int(item.letter.id, 16)
+        wait = None if failure.final else policy.delay(attempt=item.attempt, key=key)
+        if wait is not None:
+            again = replace(item, attempt=item.attempt + 1)
+            heapq.heappush(self._retries, (now + wait, next(self._tie), again))
+            return
+        letter = replace(
+            item.letter,
+            run=self._office.run,
+            failure=replace(failure, attempt=item.attempt),
+            attempts=item.letter.attempts + item.attempt,
+            last_time=self._office.clock.wall(),
+            replays=item.letter.replays + 1,
+        )
+        self._store.replace(letter)
+        self._office.count(1, 0)
+        _logger.error("dead letter %s failed again: %s", letter.id, failure)
+        self._end([item])
+
+    def _end(self, items: Sequence[_Item]) -> None:
+        ids = {item.letter.id for item in items}
+        self._on_the_way -= ids
+        for request in self._open:
+            request.left -= ids
+        self._close_requests()
+
+    def _close_requests(self) -> None:
+        for request in [request for request in self._open if not request.left]:
+            self._open.remove(request)
+            self._box.done(request.request.name)
+
+
+class _Misfit(Exception):
+    """A letter does not fit this topology."""
+
+
+def _pop(items: list[_Item | None], place: int) -> _Item | None:
+    item, items[place] = items[place], None
+    return item
