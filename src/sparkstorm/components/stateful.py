@@ -72,7 +72,9 @@ class HeldTuples(Protocol):
 
     def __contains__(self, key: Any) -> bool: ...
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        """How many tuples are held; looks at each one that was used in this batch."""
+        ...
 
 
 class State(KeyValueState, Protocol):

@@ -273,7 +273,8 @@ class StateImage:
         return space
 
     def _space(self, name: str) -> Space:
-        return self._spaces.get(name) or self._bag(name)
+        space = self._spaces.get(name)
+        return self._bag(name) if space is None else space
 
     def _apply(self, chunk: dict[Any, Any]) -> None:
         for key in [key for key in chunk if key.__class__ is SpaceKey]:
