@@ -11,7 +11,7 @@ from sparkstorm.components.bolt import BasicBolt, Bolt
 from sparkstorm.components.collector import BasicCollector, BoltCollector, SpoutCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import EXPIRED, PartitionedSpout, Split, Spout
-from sparkstorm.components.stateful import KeyValueState, StatefulBolt
+from sparkstorm.components.stateful import HeldTuples, KeyValueState, State, StatefulBolt
 from sparkstorm.config import Config
 from sparkstorm.errors import (
     CheckpointError,
@@ -39,11 +39,13 @@ __all__ = [
     "Bolt",
     "BoltCollector",
     "EXPIRED",
+    "HeldTuples",
     "KeyValueState",
     "PartitionedSpout",
     "Split",
     "Spout",
     "SpoutCollector",
+    "State",
     "StatefulBolt",
     "TaskContext",
     # tuples and streams

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, final
 
+from sparkstorm.errors import TrackingError
+
 __all__ = ["Fields", "Origin", "Tuple"]
 
 
@@ -47,7 +49,8 @@ class Tuple:
     """A named list of values that a bolt receives.
 
     ``tup["word"]`` and ``tup[0]`` read a value. Two tuples are equal only if they are the same
-    one, as in Storm. A tuple belongs to the task and batch that received it and cannot be pickled.
+    one, as in Storm. A tuple belongs to the task and batch that received it and cannot be pickled;
+    to keep one for a later batch, hold it (:class:`sparkstorm.HeldTuples`).
     """
 
     __slots__ = ("_index", "_origin", "values")
@@ -111,9 +114,9 @@ class Tuple:
         return dict(zip(self.fields, self.values, strict=True))
 
     def __reduce__(self) -> Any:
-        raise TypeError(
-            "a Tuple cannot be pickled: it is tracked where it was received. Keep its values "
-            "(tup.values), or ack it later in the same batch (finish_batch)"
+        raise TrackingError(
+            f"{self!r} cannot be kept there: it is tracked where it was received. Hold it in "
+            f"state.tuples(name) of a StatefulBolt, or keep its values (tup.values)"
         )
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sparkstorm.errors import TrackingError
 from sparkstorm.tuples import Fields, Tuple
 
 
@@ -80,5 +81,5 @@ def test_a_tuple_shows_its_values(tup: Tuple) -> None:
 @pytest.mark.parametrize("take", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_a_tuple_cannot_be_kept_elsewhere(tup: Tuple, take: Callable[[Any], Any]) -> None:
     """It is tracked where it was received; the error says what to keep instead."""
-    with pytest.raises(TypeError, match=r"cannot be pickled.*Keep its values"):
+    with pytest.raises(TrackingError, match=r"cannot be kept there.*keep its values"):
         take(tup)

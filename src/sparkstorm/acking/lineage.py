@@ -77,15 +77,19 @@ class Lineage:
 
     def roots_of(self, index: int) -> list[int]:
         """The roots of one tuple."""
-        if self.offsets is None:
-            return [int(self.roots[index])]
-        return [int(r) for r in self.roots[self.offsets[index] : self.offsets[index + 1]]]
+        return list(self.pairs_at(index)[0])
 
     def id_of(self, index: int) -> int:
         """A number that names the tuple among those of its roots: its first share, else 0."""
-        start = index if self.offsets is None else int(self.offsets[index])
-        stop = index + 1 if self.offsets is None else int(self.offsets[index + 1])
-        return int(self.shares[start]) if stop > start else 0
+        shares = self.pairs_at(index)[1]
+        return shares[0] if shares else 0
+
+    def pairs_at(self, index: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The roots of one tuple, and its share of each."""
+        if self.offsets is None:
+            return (int(self.roots[index]),), (int(self.shares[index]),)
+        start, stop = int(self.offsets[index]), int(self.offsets[index + 1])
+        return tuple(self.roots[start:stop].tolist()), tuple(self.shares[start:stop].tolist())
 
     def slice(self, start: int, stop: int) -> "Lineage":
         """The lineage of the tuples from ``start`` to ``stop``."""

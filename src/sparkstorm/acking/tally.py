@@ -46,7 +46,8 @@ class TallyResult:
     ``complete`` has one array per range of the batch, with one mark for each root of this acker in
     that range. ``open_roots``/``open_vals`` are those that a bolt still holds, with their ack
     vals. ``late`` are contributions to roots that began in an earlier batch. What is in none of
-    these, nor in ``failed``, is lost. ``resets`` are roots whose time-out starts anew.
+    these, nor in ``failed``, is lost. ``resets`` are roots whose time-out starts anew. ``holders``
+    are the tasks that said they hold any.
     """
 
     acker: int
@@ -56,6 +57,7 @@ class TallyResult:
     late: Entries
     resets: U64 = field(default_factory=lambda: np.empty(0, np.uint64))
     failed: Mapping[int, Failure] = field(default_factory=dict)
+    holders: frozenset[int] = frozenset()
 
 
 @final
@@ -72,6 +74,7 @@ class Tally:
         self._vals = [_seeded(r, acker, ackers) for r in self._ranges]
         self._failed: dict[int, Failure] = {}
         self._open: list[U64] = []
+        self._holders: set[int] = set()
         self._resets: list[U64] = []
         self._late: list[Entries] = []
 
@@ -86,9 +89,10 @@ class Tally:
             else:
                 np.bitwise_xor.at(self._vals[number], self._slots(int(number), roots), deltas)
 
-    def hold(self, roots: U64) -> None:
-        """Mark roots of which a bolt still holds a tuple."""
+    def hold(self, roots: U64, holder: int = 0) -> None:
+        """Mark roots of which a bolt's task still holds a tuple."""
         self._open.append(roots)
+        self._holders.add(holder)
 
     def reset_timeout(self, roots: U64) -> None:
         """Pass on that the time-out of these roots starts anew."""
@@ -118,6 +122,7 @@ class Tally:
             late=_concat(late),
             resets=np.unique(np.concatenate([np.empty(0, np.uint64), *self._resets])),
             failed=dict(self._failed),
+            holders=frozenset(self._holders),
         )
 
     def _open_ones(self, failed: U64) -> tuple[U64, U64]:

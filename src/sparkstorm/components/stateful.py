@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from sparkstorm.components.bolt import Bolt
+from sparkstorm.tuples import Tuple
 
-__all__ = ["KeyValueState", "StatefulBolt"]
+__all__ = ["HeldTuples", "KeyValueState", "State", "StatefulBolt"]
 
 
 class KeyValueState(Protocol):
@@ -36,9 +37,60 @@ class KeyValueState(Protocol):
     def __len__(self) -> int: ...
 
 
+class HeldTuples(Protocol):
+    """Tuples that a task keeps over batches, by key, to be acked or failed later.
+
+    A held tuple keeps its message open. Emit with it as an anchor and ack it in any later batch,
+    or fail it: it then leaves by itself. The engine drops it when its message has ended without
+    it (timed out, or failed elsewhere), and when it belongs to a driver that is gone, since the
+    source gives that message again. A tuple can be held in one place only.
+    """
+
+    def add(self, key: Any, tup: Tuple) -> None:
+        """Hold a tuple under a key. Undone if ``execute`` raises.
+
+        Raises:
+            TrackingError: it was acked or failed, is held elsewhere, or is of another batch.
+        """
+        ...
+
+    def get(self, key: Any) -> list[Tuple]:
+        """Return what is held under a key, the oldest first; an empty list if nothing is."""
+        ...
+
+    def pop(self, key: Any) -> list[Tuple]:
+        """Return what is held under a key and hold it no longer: ack, fail or add it again."""
+        ...
+
+    def remove(self, tup: Tuple) -> None:
+        """Hold one tuple no longer; nothing happens if it is not held here."""
+        ...
+
+    def keys(self) -> list[Any]:
+        """The keys under which anything is held, the one with the oldest tuple first."""
+        ...
+
+    def __contains__(self, key: Any) -> bool: ...
+
+    def __len__(self) -> int:
+        """How many tuples are held; looks at each one that was used in this batch."""
+        ...
+
+
+class State(KeyValueState, Protocol):
+    """What :meth:`StatefulBolt.init_state` is handed: a key-value state with others beside it."""
+
+    def tuples(self, name: str) -> HeldTuples:
+        """Return the tuples held under this name; the same object at each call."""
+        ...
+
+
 class StatefulBolt(Bolt):
     """A :class:`Bolt` with a key-value state that survives restarts."""
 
-    def init_state(self, state: KeyValueState) -> None:
+    state: State
+    """Set by :meth:`init_state`."""
+
+    def init_state(self, state: State) -> None:
         """Called once per task and process, after ``prepare``; keep ``state`` for ``execute``."""
         self.state = state

@@ -35,12 +35,13 @@ from sparkstorm.delivery.planner import BatchPlanner
 from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.delivery.recovery import carry_over, decode_outcome, encode_outcome
 from sparkstorm.delivery.replays import Replays
+from sparkstorm.delivery.signals import Signals
 from sparkstorm.delivery.taps import Tap, Taps
 from sparkstorm.errors import AttributeStateError, BatchError, ComponentError, SparkstormError
 from sparkstorm.execution.acker import decode_result
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.packet import Kind, Packet
-from sparkstorm.execution.reading import Load
+from sparkstorm.execution.reading import Load, Signal
 from sparkstorm.execution.report import LogLine, Report
 from sparkstorm.metrics import Statistics, TaskMetrics, merge_task_metrics
 from sparkstorm.planning.plan import Plan
@@ -135,6 +136,7 @@ class Coordinator:
         self._office = office
         self._replays = Replays(plan, office)
         self._planner = BatchPlanner(plan, self.hosted, self.partitioned, self._replays, run)
+        self._signals = Signals(plan)
 
     def open(self) -> None:
         """Open the partitioned spouts, with the progress of an earlier driver if there is one.
@@ -183,10 +185,10 @@ class Coordinator:
         with self._lock:
             return number in self._records or self._plan_batch(number)
 
-    def loads(self, number: int) -> Mapping[int, list[Load]]:
+    def loads(self, number: int) -> Mapping[int, list[Load | Signal]]:
         """What each partition reads in a planned batch."""
         with self._lock:
-            return self._records[number].plan.by_partition()
+            return self._records[number].plan.by_partition(self._plan.partitions)
 
     def info(self, number: int) -> BatchInfo:
         """What the tasks of a planned batch need to know."""
@@ -248,7 +250,8 @@ class Coordinator:
     def drained(self) -> bool:
         """Whether nothing is pending, and the spouts (if the intake is open) have nothing more."""
         with self._lock:
-            if self._records or self._taps.waiting or self._ledger.pending:
+            waiting = self._taps.waiting or self._signals.due
+            if self._records or waiting or self._ledger.pending:
                 return False
             tasks = self._tasks()
             if not self._intake_open:
@@ -296,8 +299,9 @@ class Coordinator:
         self.arrived.clear()
         now = self._clock.monotonic()
         plan = self._planner.plan(number, fresh=self._intake_open, now=now)
-        if plan is None:
+        if plan is None and not self._signals.due:
             return False
+        plan = replace(plan or self._planner.settled(number), signals=self._signals.take())
         self._files.write(f"plans/{number}", plan.to_json())
         self._records[number] = _Record(plan)
         self._last = number
@@ -317,6 +321,8 @@ class Coordinator:
             self._give_verdicts(verdicts)
             return
         now = self._clock.monotonic()
+        for result in record.results:
+            self._signals.note_holders(result.holders)
         verdicts = self._ledger.settle(plan.ranges, record.results, now)
         self._give_verdicts(_with_poisons(verdicts, record.poisons))
         if not self._plan.tracked:
@@ -343,6 +349,7 @@ class Coordinator:
         self._ledger.begin(runnable.ranges, self._clock.monotonic())
 
     def _give_verdicts(self, verdicts: Verdicts) -> None:
+        self._signals.note_failed(verdicts.failed)
         failed: dict[int, list[tuple[int, Failure]]] = {}
         for root, failure in sorted(verdicts.failed.items()):
             failed.setdefault(task_of(root), []).append((root, failure))

@@ -8,7 +8,7 @@ from typing import Any, final
 from sparkstorm.acking.tally import RootRange
 from sparkstorm.components.spout import Split
 from sparkstorm.execution.batch import BatchInfo, Retried
-from sparkstorm.execution.reading import Load
+from sparkstorm.execution.reading import Load, Signal
 
 __all__ = ["BatchPlan", "Outstanding", "PlannedLoad"]
 
@@ -61,6 +61,7 @@ class BatchPlan:
         sequences: for each spout task (``component/index``), the number of its next message.
         cursors: for each partitioned spout task, how far it has planned (its ``snapshot``).
         outstanding: splits given out earlier and still owed, but for those in this batch.
+        signals: what the engine tells single tasks in it; not kept over restarts.
     """
 
     number: int
@@ -69,6 +70,7 @@ class BatchPlan:
     sequences: Mapping[str, int] = field(default_factory=dict)
     cursors: Mapping[str, Any] = field(default_factory=dict)
     outstanding: tuple[Outstanding, ...] = ()
+    signals: tuple[Signal, ...] = ()
 
     @property
     def messages(self) -> int:
@@ -95,11 +97,13 @@ class BatchPlan:
             excluded=tuple(excluded),
         )
 
-    def by_partition(self) -> dict[int, list[Load]]:
-        """The loads of each partition that has any."""
-        found: dict[int, list[Load]] = {}
+    def by_partition(self, partitions: int) -> dict[int, list[Load | Signal]]:
+        """What each of so many partitions reads, if it has anything to read."""
+        found: dict[int, list[Load | Signal]] = {}
         for planned in self.loads:
             found.setdefault(planned.partition, []).append(planned.load)
+        for signal in self.signals:
+            found.setdefault(signal.target % partitions, []).append(signal)
         return found
 
     def to_json(self) -> bytes:

@@ -46,7 +46,7 @@ def _take(tally: Tally, packet: Packet) -> None:
         case Kind.ENTRIES:
             tally.add(packet.entries())
         case Kind.HOLD:
-            tally.hold(packet.roots())
+            tally.hold(packet.roots(), packet.head.source)
         case Kind.RESET:
             tally.reset_timeout(packet.roots())
         case Kind.NOTES:
@@ -63,6 +63,7 @@ def encode_result(result: TallyResult) -> list[bytes]:
         "acker": result.acker,
         "sizes": [len(marks) for marks in result.complete],
         "failed": failed,
+        "holders": sorted(result.holders),
     }
     arrays = (
         result.open_roots,
@@ -96,4 +97,5 @@ def decode_result(packet: Packet) -> TallyResult:
         late=Entries(late_roots, late_deltas),
         resets=resets,
         failed={root: Failure.from_json(failure) for root, failure in head["failed"]},
+        holders=frozenset(head["holders"]),
     )

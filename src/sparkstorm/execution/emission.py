@@ -53,7 +53,8 @@ class _Emission:
         if tup._origin.inbox is not self._inbox:  # type: ignore[attr-defined]  # noqa: SLF001
             raise TrackingError(
                 f"{self._component!r} tried to {verb} {tup!r}, which this task did not receive in "
-                f"this batch: ack held tuples in finish_batch"
+                f"this batch: ack in finish_batch, or hold it in state.tuples(name) and take it "
+                f"from there"
             )
         index = tup._index  # noqa: SLF001
         state = self._inbox.status[index]

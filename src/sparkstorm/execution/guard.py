@@ -6,7 +6,7 @@ from typing import final
 import cloudpickle
 
 from sparkstorm.components.bolt import AnyBolt
-from sparkstorm.errors import AttributeStateError
+from sparkstorm.errors import AttributeStateError, TrackingError
 
 __all__ = ["AttributeGuard"]
 
@@ -57,6 +57,11 @@ class AttributeGuard:
                 continue
             try:
                 pickled = cloudpickle.dumps(value)
+            except TrackingError as error:
+                raise AttributeStateError(
+                    f"bolt {self._component!r} ({type(self._bolt).__name__}) keeps a tuple in its "
+                    f"attribute {name!r} after the batch: {error}"
+                ) from error
             except Exception:  # noqa: BLE001, S112 - any __reduce__ may raise anything
                 continue
             prints[name] = hashlib.blake2b(pickled).digest()

@@ -1,7 +1,7 @@
 """The inbox: what one task received in one batch, and what became of each tuple."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,30 +35,54 @@ class PacketOrigin:
 
     def identity(self, index: int) -> str:
         """The tuple's id as text; empty when it is not tracked."""
-        found = self.inbox.lineage.id_of(index)
-        return str(found) if found else ""
+        shares = self.inbox.pairs_of(index)[1]
+        return str(shares[0]) if shares and shares[0] else ""
 
     def attempt(self, index: int) -> int:
         """Which try of its message this tuple belongs to."""
-        roots = self.inbox.lineage.roots_of(index)
-        return max((self.inbox.batch.attempt(root) for root in roots), default=1)
+        return self.inbox.attempt(index)
+
+
+class _Adopted(NamedTuple):
+    """A tuple of an earlier batch: its roots with their shares, and which try it is."""
+
+    roots: tuple[int, ...]
+    shares: tuple[int, ...]
+    attempt: int
 
 
 @final
 class Inbox:
     """The tuples of one task in one batch, numbered in the order in which they are executed.
 
-    ``acks`` lists those that the bolt acked, in that order, so that acks can be taken back.
+    Behind those that were received (``received`` of them) come those that the task held since an
+    earlier batch and has asked for: the adopted ones. ``acks`` lists those that the bolt acked, in
+    that order, so that acks can be taken back.
     """
 
-    __slots__ = ("_packets", "acks", "batch", "failures", "lineage", "resets", "status", "task")
+    __slots__ = (
+        "_adopted",
+        "_fields",
+        "_packets",
+        "acks",
+        "batch",
+        "failures",
+        "lineage",
+        "received",
+        "resets",
+        "status",
+        "task",
+    )
 
     def __init__(self, packets: Sequence[Packet], task: int, batch: BatchInfo) -> None:
         self._packets = packets
         self.task = task
         self.batch = batch
         self.lineage = Lineage.concat([packet.lineage() for packet in packets])
-        self.status = bytearray(len(self.lineage))
+        self.received = len(self.lineage)
+        self.status = bytearray(self.received)
+        self._adopted: list[_Adopted] = []
+        self._fields: dict[tuple[str, ...], Fields] = {}
         self.acks: list[int] = []
         self.failures: dict[int, Failure] = {}
         self.resets: list[int] = []
@@ -70,6 +94,46 @@ class Inbox:
 
     def __len__(self) -> int:
         return len(self.status)
+
+    def adopt(self, roots: tuple[int, ...], shares: tuple[int, ...], attempt: int) -> int:
+        """Take in a tuple that was held since an earlier batch; return its position."""
+        self._adopted.append(_Adopted(roots, shares, attempt))
+        self.status.append(OPEN)
+        return len(self.status) - 1
+
+    def with_adopted(self) -> Lineage:
+        """The lineage of all tuples, the adopted ones included."""
+        if not self._adopted:
+            return self.lineage
+        counts = [len(one.roots) for one in self._adopted]
+        offsets = np.zeros(len(counts) + 1, np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        adopted = Lineage(
+            np.array([root for one in self._adopted for root in one.roots], np.uint64),
+            np.array([share for one in self._adopted for share in one.shares], np.uint64),
+            offsets,
+        )
+        return Lineage.concat([self.lineage, adopted.simplified()])
+
+    def pairs_of(self, index: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The roots of one tuple, and its share of each."""
+        if index < self.received:
+            return self.lineage.pairs_at(index)
+        adopted = self._adopted[index - self.received]
+        return adopted.roots, adopted.shares
+
+    def attempt(self, index: int) -> int:
+        """Which try of its message a tuple belongs to."""
+        if index >= self.received:
+            return self._adopted[index - self.received].attempt
+        return max((self.batch.attempt(root) for root in self.pairs_of(index)[0]), default=1)
+
+    def fields(self, names: tuple[str, ...]) -> Fields:
+        """The fields of these names; the same object for all tuples of this batch."""
+        found = self._fields.get(names)
+        if found is None:
+            found = self._fields[names] = Fields(names)
+        return found
 
     def deliveries(self, plan: Plan) -> Iterator[tuple[PacketOrigin, Iterator[tuple[int, Any]]]]:
         """Decode packet by packet: the origin, and the numbered values of its tuples.
@@ -99,32 +163,34 @@ class Inbox:
         self.status[index] = FAILED
         self.failures[index] = failure
 
-    def fail_acked_since(self, mark: int, failure: Failure) -> None:
-        """Mark the tuples as failed that were acked after there were ``mark`` acks."""
-        for index in self.acks[mark:]:
-            self.fail(index, failure)
+    def unack_since(self, mark: int) -> list[int]:
+        """Take back the acks given after there were ``mark``; return the tuples, open again."""
+        taken = self.acks[mark:]
         del self.acks[mark:]
+        for index in taken:
+            self.status[index] = OPEN
+        return taken
 
-    def fail_open(self, failure: Failure) -> None:
-        """Mark all tuples as failed that were neither acked nor failed."""
-        for index in np.flatnonzero(self.marks(OPEN)):
-            self.fail(int(index), failure)
+    def open_ones(self) -> list[int]:
+        """The tuples that were neither acked nor failed."""
+        found: list[int] = np.flatnonzero(self.marks(OPEN)).tolist()
+        return found
 
     def marks(self, state: int) -> NDArray[np.bool_]:
         """Which tuples are in this state."""
         marks: NDArray[np.bool_] = np.frombuffer(bytes(self.status), np.uint8) == state
         return marks
 
-    def roots_in(self, state: int) -> NDArray[np.uint64]:
-        """The roots of the tuples in this state."""
-        indexes = np.flatnonzero(self.marks(state))
+    def open_roots(self) -> NDArray[np.uint64]:
+        """The roots of the open tuples that were received; the ledger knows those of the others."""
+        indexes = np.flatnonzero(self.marks(OPEN)[: self.received])
         return self.lineage.roots[self.lineage.pairs_of(indexes)[1]]
 
     def notes(self) -> list[Note]:
         """The failed roots, with the first reason of each."""
         found: dict[int, Failure] = {}
         for index, failure in sorted(self.failures.items()):
-            for root in self.lineage.roots_of(index):
+            for root in self.pairs_of(index)[0]:
                 found.setdefault(root, failure)
         return [Note(root, 1, failure) for root, failure in sorted(found.items())]
 

@@ -8,7 +8,7 @@ from sparkstorm.execution.acker import run_ackers
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.dispatch import Delivery
 from sparkstorm.execution.level import StageRun, Workshop
-from sparkstorm.execution.reading import Load, read_loads
+from sparkstorm.execution.reading import Load, Signal, read_loads
 from sparkstorm.execution.report import Report
 from sparkstorm.execution.state_log import ChunkStore
 from sparkstorm.planning.plan import Stage, StageKind
@@ -38,7 +38,7 @@ class StageJob:
     store: Callable[[str], ChunkStore] | None = None
 
     def run(
-        self, packets: Iterable[bytes], loads: Sequence[Load] = ()
+        self, packets: Iterable[bytes], loads: Sequence[Load | Signal] = ()
     ) -> tuple[list[Delivery], list[Report]]:
         """Run the stage on what came in, or (the first stage) on what is to be read."""
         plan = self.workshop.plan

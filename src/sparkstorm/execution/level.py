@@ -4,6 +4,7 @@ import gc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import final
 
 from sparkstorm.execution.batch import BatchInfo
@@ -105,15 +106,17 @@ class Workshop:
         task = self._tasks.get(number)
         if task is None:
             task = self._tasks[number] = BoltTask(self.plan, component, number)
-        packets = [Packet.decode(data) for data in received]
+        decoded = [Packet.decode(data) for data in received]
+        packets = [packet for packet in decoded if packet.head.kind is Kind.DATA]
         if run.batch.excluded:
             packets = [leave_out(packet, run.batch) for packet in packets]
         if task.state is None or run.store is None:
             return task.run(packets, run.batch, run.partition)
+        ended = [p.roots().tolist() for p in decoded if p.head.kind is Kind.ENDED]
         index = number - self.plan.tasks[component].start
         store = run.store(f"{component}/{index}")
         task.state.load(store)
-        sent, report = task.run(packets, run.batch, run.partition)
+        sent, report = task.run(packets, run.batch, run.partition, chain.from_iterable(ended))
         task.state.write(store, run.batch.number, run.attempt)
         return sent, report
 
@@ -131,4 +134,4 @@ def quiet_gc() -> Iterator[None]:
 
 
 def _is_for(head: PacketHead, tasks: list[int]) -> bool:
-    return head.kind is Kind.DATA and head.target in tasks
+    return head.kind in (Kind.DATA, Kind.ENDED) and head.target in tasks

@@ -10,6 +10,7 @@ RESET      roots                                   roots whose time-out starts a
 NOTES      JSON [[root, count, failure], …]        roots that failed
 FATAL      JSON failure                            a fault that must stop the topology
 OUTCOME    bytes                                   an acker's result, for the driver
+ENDED      roots                                   roots that ended without what is held of them
 =========  ==================================================================================
 
 Packets are reproducible: the same content gives the same bytes, and nothing timed goes in.
@@ -33,7 +34,17 @@ from sparkstorm.errors import InternalError
 from sparkstorm.execution.columns import ArrowColumn, Column, DictColumn, ObjectColumn, pickled
 from sparkstorm.verdicts import Failure
 
-__all__ = ["DRIVER", "Body", "Kind", "Note", "Packet", "PacketHead", "PacketWriter", "read_head"]
+__all__ = [
+    "DRIVER",
+    "ENGINE",
+    "Body",
+    "Kind",
+    "Note",
+    "Packet",
+    "PacketHead",
+    "PacketWriter",
+    "read_head",
+]
 
 _HEAD = struct.Struct("<BBBxHxxiiIIq")
 _VERSION = 1
@@ -43,6 +54,9 @@ _DICTIONARY, _ARROW, _PICKLE = (letter.ljust(8, b"\0") for letter in (b"d", b"a"
 
 DRIVER = 0
 """The target of packets for the driver: taps, outcomes. Task numbers start at 1."""
+
+ENGINE = -1
+"""The source of packets that the engine itself sends: Storm's number of the system's task."""
 
 
 class Kind(IntEnum):
@@ -55,6 +69,7 @@ class Kind(IntEnum):
     NOTES = 5
     FATAL = 6
     OUTCOME = 7
+    ENDED = 8
 
 
 class Tracking(IntEnum):
@@ -141,7 +156,7 @@ class Packet:
         return list(_decode_columns(self.parts[skip:]))
 
     def roots(self) -> U64:
-        """The roots of a HOLD or RESET packet."""
+        """The roots of a HOLD, RESET or ENDED packet."""
         return _u64(self.parts[0])
 
     def entries(self) -> Entries:
@@ -198,7 +213,7 @@ class PacketWriter:
         return self._write(Kind.ENTRIES, parts, target=target, count=len(entries))
 
     def roots(self, kind: Kind, target: int, roots: U64) -> bytes:
-        """Encode a HOLD or RESET packet."""
+        """Encode a HOLD, RESET or ENDED packet."""
         return self._write(kind, [roots.tobytes()], target=target, count=len(roots))
 
     def notes(self, target: int, notes: Sequence[Note]) -> bytes:

@@ -28,7 +28,16 @@ from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import Stream
 from sparkstorm.verdicts import Failure, Reason
 
-__all__ = ["Load", "read_loads", "read_rows"]
+__all__ = ["Load", "Signal", "read_loads", "read_rows"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A packet that the engine itself sends to a task: roots that have ended, a tick."""
+
+    target: int
+    packet: bytes
 
 
 @final
@@ -60,12 +69,16 @@ class Load:
 
 
 def read_loads(
-    plan: Plan, partition: int, loads: Sequence[Load], batch: BatchInfo
+    plan: Plan, partition: int, loads: Sequence[Load | Signal], batch: BatchInfo
 ) -> tuple[list[Delivery], list[Report]]:
     """Read and route everything that a partition has to read."""
-    deliveries, reports = [], []
+    deliveries: list[Delivery] = []
+    reports: list[Report] = []
     with quiet_gc():
         for load in loads:
+            if isinstance(load, Signal):
+                deliveries.append((plan.home(load.target), load.packet))
+                continue
             reader = _Reader(plan, partition, load, batch)
             deliveries += reader.run()
             reports.append(reader.report)

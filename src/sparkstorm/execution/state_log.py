@@ -20,17 +20,22 @@ Values that can change in place are kept pickled in the image, so that a value c
 
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol, final
+
+from sparkstorm.execution.held import Bag, Holding
+from sparkstorm.execution.inbox import Inbox
+from sparkstorm.execution.spaces import MISSING, Space, SpaceKey
 
 __all__ = ["ChunkStore", "MemoryStore", "StateImage"]
 
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
-_MISSING: Any = object()
 _SNAPSHOT_ITEMS = 50_000
 _SNAPSHOT_MIN = 10_000
 _MAX_LOG = 100
+_BAGS = "tuples/"
+"""The names of spaces that hold tuples start so."""
 
 
 class ChunkStore(Protocol):
@@ -124,12 +129,23 @@ class _Head:
 
 @final
 class StateImage:
-    """The state of one task as its bolt sees it (a :class:`KeyValueState`).
+    """The state of one task as its bolt sees it (a :class:`sparkstorm.State`).
 
-    ``journal`` lists the keys put or deleted in this batch, with ``_olds`` beside it.
+    ``journal`` lists the keys put or deleted in this batch, with ``_olds`` beside it; keys of
+    spaces stand there as :class:`SpaceKey`.
     """
 
-    __slots__ = ("_data", "_head", "_olds", "_previous", "_token", "_version", "journal")
+    __slots__ = (
+        "_data",
+        "_head",
+        "_holding",
+        "_olds",
+        "_previous",
+        "_spaces",
+        "_token",
+        "_version",
+        "journal",
+    )
 
     def __init__(self) -> None:
         self._data: dict[Any, Any] = {}
@@ -138,6 +154,12 @@ class StateImage:
         self._head = _Head()
         self.journal: list[Any] = []
         self._olds: list[Any] = []
+        self._spaces: dict[str, Space] = {}
+        self._holding = Holding(Inbox.empty())
+
+    def tuples(self, name: str) -> Bag:
+        """Return the tuples held under this name."""
+        return self._bag(f"{_BAGS}{name}")
 
     def get(self, key: Any, default: Any = None) -> Any:
         """Return the value of a key, or the default."""
@@ -149,14 +171,14 @@ class StateImage:
         if value.__class__ not in _ATOMS:
             value = _Pickled(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
         data = self._data
-        self._olds.append(data.get(key, _MISSING))
+        self._olds.append(data.get(key, MISSING))
         data[key] = value
         self.journal.append(key)
 
     def delete(self, key: Any) -> None:
         """Remove a key."""
-        old = self._data.pop(key, _MISSING)
-        if old is not _MISSING:
+        old = self._data.pop(key, MISSING)
+        if old is not MISSING:
             self.journal.append(key)
             self._olds.append(old)
 
@@ -177,10 +199,27 @@ class StateImage:
         """Take back what was put or deleted since the journal had this length."""
         while len(self.journal) > mark:
             key, old = self.journal.pop(), self._olds.pop()
-            if old is _MISSING:
+            if key.__class__ is SpaceKey:
+                self._space(key.space).restore(key.key, old)
+            elif old is MISSING:
                 del self._data[key]
             else:
                 self._data[key] = old
+
+    def begin(self, inbox: Inbox, ended: Iterable[int]) -> None:
+        """Bring what is held into a batch, less what belongs to roots that have ended."""
+        self._holding = Holding(inbox)
+        ended = list(ended)
+        for bag in self._bags():
+            bag.begin(self._holding, ended)
+
+    def let_go(self) -> None:
+        """Drop what was held and is acked or failed now."""
+        self._holding.let_go()
+
+    def holds(self, index: int) -> bool:
+        """Whether a tuple of the batch's inbox is held."""
+        return self._holding.place_of(index) is not None
 
     def load(self, store: ChunkStore) -> None:
         """Bring the image in line with what is committed; called before a batch."""
@@ -209,20 +248,49 @@ class StateImage:
         if len(head.log) >= _MAX_LOG or logged > max(head.snapshot_size, _SNAPSHOT_MIN):
             self._write_snapshot(store, head, version)
         else:
-            chunk = {key: self._data.get(key, _Deleted()) for key in changed}
+            chunk = {key: self._logged(key) for key in changed}
             store.put(f"log/{version}", pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL))
             head.log.append((version, token, len(changed)))
         head.save(store)
 
+    def _logged(self, key: Any) -> Any:
+        if key.__class__ is SpaceKey:
+            return self._space(key.space).find(key.key, _Deleted())
+        return self._data.get(key, _Deleted())
+
+    def _note(self, key: SpaceKey, old: Any) -> None:
+        self.journal.append(key)
+        self._olds.append(old)
+
+    def _bags(self) -> list[Bag]:
+        return [space for space in self._spaces.values() if isinstance(space, Bag)]
+
+    def _bag(self, name: str) -> Bag:
+        space = self._spaces.get(name)
+        if not isinstance(space, Bag):
+            space = self._spaces[name] = Bag(name, self._note)
+            space.begin(self._holding, ())
+        return space
+
+    def _space(self, name: str) -> Space:
+        space = self._spaces.get(name)
+        return self._bag(name) if space is None else space
+
     def _apply(self, chunk: dict[Any, Any]) -> None:
+        for key in [key for key in chunk if key.__class__ is SpaceKey]:
+            value = chunk.pop(key)
+            gone = value.__class__ is _Deleted
+            self._space(key.space).restore(key.key, MISSING if gone else value)
         self._data.update(chunk)
         for key in [key for key, value in chunk.items() if value.__class__ is _Deleted]:
             del self._data[key]
 
     def _read_snapshot(self, store: ChunkStore, head: _Head) -> None:
         self._data.clear()
+        for space in self._spaces.values():
+            space.forget()
         for piece in range(head.pieces):
-            self._data.update(_unpickle(store, f"snap/{head.snapshot}/{piece}"))
+            self._apply(_unpickle(store, f"snap/{head.snapshot}/{piece}"))
 
     def _write_snapshot(self, store: ChunkStore, head: _Head, version: int) -> None:
         for old_version, _, _ in head.log:
@@ -230,6 +298,8 @@ class StateImage:
         for piece in range(head.pieces):
             store.delete(f"snap/{head.snapshot}/{piece}")
         items = list(self._data.items())
+        for space in self._spaces.values():
+            items += space.entries()
         pieces = range(0, len(items), _SNAPSHOT_ITEMS)
         for number, start in enumerate(pieces):
             chunk = dict(items[start : start + _SNAPSHOT_ITEMS])

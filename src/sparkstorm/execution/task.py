@@ -3,7 +3,7 @@
 import json
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from sys import getrefcount
 from typing import Any, final
 
@@ -19,7 +19,7 @@ from sparkstorm.execution.concurrency import is_async, run_concurrently
 from sparkstorm.execution.dispatch import Delivery, Dispatcher, MisfitError
 from sparkstorm.execution.emission import BasicEmission, BoltEmission
 from sparkstorm.execution.guard import AttributeGuard
-from sparkstorm.execution.inbox import ACKED, FAILED, OPEN, Inbox, PacketOrigin
+from sparkstorm.execution.inbox import ACKED, FAILED, Inbox, PacketOrigin
 from sparkstorm.execution.outbox import Outbox, make_outboxes
 from sparkstorm.execution.packet import Kind, Packet
 from sparkstorm.execution.report import Report, capture_prints
@@ -85,14 +85,27 @@ class BoltTask:
         return self._state
 
     def run(
-        self, packets: Sequence[Packet], batch: BatchInfo, partition: int
+        self,
+        packets: Sequence[Packet],
+        batch: BatchInfo,
+        partition: int,
+        ended: Iterable[int] = (),
     ) -> tuple[list[Delivery], Report]:
-        """Execute a batch's tuples and return the packets for others, and the report."""
+        """Execute a batch's tuples and return the packets for others, and the report.
+
+        Args:
+            packets: DATA packets for this task.
+            batch: the batch.
+            partition: where it runs.
+            ended: roots that ended without tuples that this task may hold.
+        """
         started = time.perf_counter()
         self._report = self._emission._report = Report(self._component, self._task)  # noqa: SLF001
         inbox = Inbox(packets, self._task, batch)
         self._context.batch = batch.number
         self._emission.begin(inbox)
+        if self._state is not None:
+            self._state.begin(inbox, ended)
         dispatcher = Dispatcher(self._plan, self._task, partition, batch)
         with capture_prints(self._report):
             try:
@@ -102,6 +115,8 @@ class BoltTask:
             self._execute_all(inbox)
             self._finish(inbox)
         deliveries = self._send(dispatcher, inbox)
+        if self._state is not None:
+            self._state.let_go()
         deliveries += self._check_attributes(dispatcher)
         self._report.metrics = self._metrics(inbox, time.perf_counter() - started)
         self._report.finish()
@@ -197,28 +212,37 @@ class BoltTask:
         except Exception as error:  # noqa: BLE001 - user code: what it still held fails
             failure = self._failure(error)
             self._undo(inbox, mark, acked, failure)
-            inbox.fail_open(failure)
+            self._fail_unheld(inbox, inbox.open_ones(), failure)
             self._report.log("error", f"finish_batch: {failure.message}")
 
     def _undo(self, inbox: Inbox, mark: int, acked: int, failure: Failure) -> None:
-        """Take back a call's state; the tuples that it acked fail, since what they did is gone."""
+        """Take back a call's state and acks.
+
+        What it acked fails, since what that did is gone; what was held before it, is held again.
+        """
         if self._state is not None:
             self._state.undo(mark)
-            inbox.fail_acked_since(acked, failure)
+            self._fail_unheld(inbox, inbox.unack_since(acked), failure)
+
+    def _fail_unheld(self, inbox: Inbox, indexes: Iterable[int], failure: Failure) -> None:
+        for index in indexes:
+            if self._state is None or not self._state.holds(index):
+                inbox.fail(index, failure)
 
     def _send(self, dispatcher: Dispatcher, inbox: Inbox) -> list[Delivery]:
         while True:
             try:
-                sent = dispatcher.dispatch(inbox.lineage, inbox.marks(ACKED), self._boxes.values())
+                lineage = inbox.with_adopted()
+                sent = dispatcher.dispatch(lineage, inbox.marks(ACKED), self._boxes.values())
                 break
             except MisfitError as misfit:
                 self._drop_misfits(inbox, misfit)
-        if inbox.lineage.is_tracked:
-            sent += dispatcher.hold(Kind.HOLD, inbox.roots_in(OPEN))
+        if lineage.is_tracked:
+            sent += dispatcher.hold(Kind.HOLD, inbox.open_roots())
             sent += dispatcher.fail(inbox.notes())
             if inbox.resets:
                 indexes = np.array(inbox.resets, np.int64)
-                roots = inbox.lineage.roots[inbox.lineage.pairs_of(indexes)[1]]
+                roots = lineage.roots[lineage.pairs_of(indexes)[1]]
                 sent += dispatcher.hold(Kind.RESET, roots)
         return sent
 
@@ -271,7 +295,7 @@ class BoltTask:
 
     def _metrics(self, inbox: Inbox, seconds: float) -> TaskMetrics:
         return TaskMetrics(
-            executed=len(inbox),
+            executed=inbox.received,
             emitted=sum(len(box) for box in self._boxes.values()),
             acked=inbox.status.count(ACKED),
             failed=inbox.status.count(FAILED),

@@ -1,6 +1,6 @@
 """The in-process runner: the same planning, execution and delivery, one batch after the other."""
 
-import os
+import secrets
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import final
@@ -13,7 +13,7 @@ from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.taps import Tap
 from sparkstorm.execution.job import StageJob
 from sparkstorm.execution.level import Workshop
-from sparkstorm.execution.reading import Load
+from sparkstorm.execution.reading import Load, Signal
 from sparkstorm.execution.report import LogLine
 from sparkstorm.execution.state_log import MemoryStore
 from sparkstorm.metrics import Statistics
@@ -59,7 +59,7 @@ class LocalRunner:
             self.plan,
             self._files,
             clock or SystemClock(),
-            run=str(os.getpid()),
+            run=secrets.token_hex(4),
             on_tap=on_tap,
             on_log=on_log,
         )
@@ -146,7 +146,7 @@ class LocalRunner:
         stage: Stage,
         number: int,
         boxes: dict[int, list[bytes]],
-        loads: Mapping[int, list[Load]],
+        loads: Mapping[int, list[Load | Signal]],
     ) -> dict[int, list[bytes]]:
         moved: dict[int, list[bytes]] = {}
         reading = stage.kind is StageKind.READ

@@ -11,7 +11,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from sparkstorm.execution.job import StageJob
-from sparkstorm.execution.reading import Load
+from sparkstorm.execution.reading import Load, Signal
 from sparkstorm.execution.report import Report
 from sparkstorm.execution.state_log import ChunkStore
 from sparkstorm.planning.plan import Stage
@@ -41,7 +41,7 @@ class StageFunction:
         """Run the stage on one partition."""
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
-        loads: list[Load] = []
+        loads: list[Load | Signal] = []
         packets: list[bytes] = []
         for batch in batches:
             if "loads" in batch.schema.names:

@@ -1,0 +1,262 @@
+"""Held tuples: what a task keeps over batches, and how it comes back into a batch.
+
+A tuple that is held stays open: its share is contributed only when it is acked, in whatever batch
+that is, and until then the ledger keeps its roots. What is stored is all that takes: its values,
+where it came from, its roots with their shares, and which driver's life it belongs to. In a later
+batch the record becomes a tuple of the inbox again as soon as the bolt asks for it (it is
+*adopted*), so emitting, acking and failing do not know the difference.
+
+A record goes when its tuple was acked or failed, when all of its roots have ended without it, and
+when it belongs to a driver that is gone: the source gives those messages again, and none must
+count twice. A tuple of several roots stays as long as one of them is open; what it contributes to
+the others falls away in the ledger. Untracked tuples come from nowhere again, so they stay.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, final
+
+from sparkstorm.errors import TrackingError
+from sparkstorm.execution.inbox import OPEN, Inbox, PacketOrigin
+from sparkstorm.execution.spaces import MISSING, Note, Space
+from sparkstorm.tuples import Tuple
+
+__all__ = ["Bag", "Holding"]
+
+
+class _Record(NamedTuple):
+    """A held tuple as it is stored."""
+
+    key: Any
+    values: tuple[Any, ...]
+    names: tuple[str, ...]
+    component: str
+    stream: str
+    task: int
+    roots: tuple[int, ...]
+    shares: tuple[int, ...]
+    attempt: int
+    run: str
+
+
+@final
+class Holding:
+    """What all bags of a task share in one batch: its inbox, and which bag holds which tuple."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        self.inbox = inbox
+        self._places: dict[int, list[tuple[Bag, int]]] = {}
+        self._numbers = 0
+
+    def next_number(self) -> int:
+        """A number for a record: ascending over the task's batches, the same in a repeated run."""
+        self._numbers += 1
+        return self.inbox.batch.number << 32 | self._numbers
+
+    def place(self, index: int, bag: "Bag", number: int) -> None:
+        """Note that a bag has a tuple of the inbox under a number."""
+        self._places.setdefault(index, []).append((bag, number))
+
+    def place_of(self, index: int) -> "tuple[Bag, int] | None":
+        """Where a tuple of the inbox is held now."""
+        for bag, number in self._places.get(index, ()):
+            if bag.find(number) is not MISSING:
+                return bag, number
+        return None
+
+    def let_go(self) -> None:
+        """Drop the tuples that were acked or failed in this batch."""
+        status = self.inbox.status
+        for index, places in self._places.items():
+            if status[index] != OPEN:
+                for bag, number in places:
+                    bag.drop(number)
+
+
+@final
+class Bag(Space):
+    """The tuples held under one name (:class:`sparkstorm.HeldTuples`), numbered as they came."""
+
+    def __init__(self, name: str, note: Note) -> None:
+        super().__init__(name, note)
+        self._by_key: dict[Any, dict[int, None]] = {}
+        self._by_root: dict[int, list[int]] = {}
+        self._holding = Holding(Inbox.empty())
+        self._tuples: dict[int, Tuple] = {}
+        self._run: str | None = None
+
+    # --- for the bolt --------------------------------------------------------------------------
+
+    def add(self, key: Any, tup: Tuple) -> None:
+        """Hold a tuple under a key."""
+        index = self._mine(tup)
+        place = self._holding.place_of(index)
+        if place is not None:
+            if place[0] is self and self.find(place[1]).key == key:
+                return
+            raise TrackingError(
+                f"{tup!r} is held already, under the key {place[0].find(place[1]).key!r} of "
+                f"{place[0].name!r}: remove it there first"
+            )
+        number = self._holding.next_number()
+        self._lend(number, index, tup)
+        self.change(number, self._record(key, tup, index))
+
+    def get(self, key: Any) -> list[Tuple]:
+        """Return what is held under a key, the oldest first."""
+        numbers = self._by_key.get(key)
+        if not numbers:
+            return []
+        status = self._holding.inbox.status
+        found = map(self._tuple, sorted(numbers))
+        return [tup for tup in found if status[tup._index] == OPEN]  # noqa: SLF001
+
+    def pop(self, key: Any) -> list[Tuple]:
+        """Return what is held under a key and hold it no longer."""
+        found = self.get(key)
+        for number in list(self._by_key.get(key, ())):
+            self.change(number, MISSING)
+        return found
+
+    def remove(self, tup: Tuple) -> None:
+        """Hold one tuple no longer."""
+        place = self._holding.place_of(self._mine(tup))
+        if place is not None and place[0] is self:
+            self.change(place[1], MISSING)
+
+    def keys(self) -> list[Any]:
+        """The keys under which anything is held, the one with the oldest tuple first."""
+        oldest = {key: min(numbers) for key, numbers in self._by_key.items() if self._has(numbers)}
+        return sorted(oldest, key=oldest.__getitem__)
+
+    def __contains__(self, key: Any) -> bool:
+        return self._has(self._by_key.get(key, ()))
+
+    def __len__(self) -> int:
+        lent, status = self._tuples, self._holding.inbox.status
+        gone = sum(
+            number in self._data and status[tup._index] != OPEN  # noqa: SLF001
+            for number, tup in lent.items()
+        )
+        return len(self._data) - gone
+
+    # --- for the engine ------------------------------------------------------------------------
+
+    def begin(self, holding: Holding, ended: Iterable[int]) -> None:
+        """Start a batch: drop what is not to be counted again, before the bolt sees it.
+
+        Args:
+            holding: what the task's bags share in this batch.
+            ended: roots that ended without the tuples held of them.
+        """
+        self._holding = holding
+        self._tuples = {}
+        run = holding.inbox.batch.run
+        if self._run != run:
+            self._run = run
+            for number, record in list(self._data.items()):
+                if record.roots and record.run != run:
+                    self.change(number, MISSING)
+        gone = {root for root in ended if root in self._by_root}
+        for number in sorted({n for root in gone for n in self._by_root[root]}):
+            self._forget_roots(number, gone)
+
+    def drop(self, number: int) -> None:
+        """Remove a record if it is there."""
+        if number in self._data:
+            self.change(number, MISSING)
+
+    def restore(self, key: Any, value: Any) -> None:
+        """Set or remove a record, and keep the indexes in step with it."""
+        before = self._data.get(key)
+        if before is not None:
+            numbers = self._by_key[before.key]
+            del numbers[key]
+            if not numbers:
+                del self._by_key[before.key]
+            for root in before.roots:
+                self._unlist(root, key)
+        super().restore(key, value)
+        if value is not MISSING:
+            if value.roots and value.run != self._run:
+                self._run = None  # others wrote it, or an undo brought it back: look through all
+            self._by_key.setdefault(value.key, {})[key] = None
+            for root in value.roots:
+                self._by_root.setdefault(root, []).append(key)
+
+    def forget(self) -> None:
+        """Empty it: it is going to be read anew."""
+        super().forget()
+        self._by_key.clear()
+        self._by_root.clear()
+
+    def __repr__(self) -> str:
+        return f"Bag({self.name}: {len(self)} held under {len(self._by_key)} keys)"
+
+    def _unlist(self, root: int, number: int) -> None:
+        numbers = self._by_root[root]
+        numbers.remove(number)
+        if not numbers:
+            del self._by_root[root]
+
+    def _forget_roots(self, number: int, gone: set[int]) -> None:
+        record: _Record = self._data[number]
+        left = [
+            pair for pair in zip(record.roots, record.shares, strict=True) if pair[0] not in gone
+        ]
+        if left:
+            roots, shares = zip(*left, strict=True)
+            self.change(number, record._replace(roots=roots, shares=shares))
+        else:
+            self.change(number, MISSING)
+
+    def _has(self, numbers: Iterable[int]) -> bool:
+        status = self._holding.inbox.status
+        lent = self._tuples
+        return any(
+            number not in lent or status[lent[number]._index] == OPEN  # noqa: SLF001
+            for number in numbers
+        )
+
+    def _tuple(self, number: int) -> Tuple:
+        tup = self._tuples.get(number)
+        if tup is None:
+            record: _Record = self._data[number]
+            inbox = self._holding.inbox
+            origin = PacketOrigin(
+                inbox, inbox.fields(record.names), record.component, record.stream, record.task
+            )
+            index = inbox.adopt(record.roots, record.shares, record.attempt)
+            tup = Tuple(record.values, origin, index)
+            self._lend(number, index, tup)
+        return tup
+
+    def _lend(self, number: int, index: int, tup: Tuple) -> None:
+        self._tuples[number] = tup
+        self._holding.place(index, self, number)
+
+    def _mine(self, tup: Tuple) -> int:
+        index, inbox = tup._index, self._holding.inbox  # noqa: SLF001
+        if tup._origin.inbox is not inbox:  # type: ignore[attr-defined]  # noqa: SLF001
+            raise TrackingError(
+                f"{tup!r} cannot be held any more: this task did not receive it in this batch, "
+                f"and it was not held at the batch's end"
+            )
+        if inbox.status[index] != OPEN:
+            raise TrackingError(f"{tup!r} cannot be held: it was acked or failed before")
+        return index
+
+    def _record(self, key: Any, tup: Tuple, index: int) -> _Record:
+        inbox, origin = self._holding.inbox, tup._origin  # noqa: SLF001
+        roots, shares = inbox.pairs_of(index)
+        return _Record(
+            key=key,
+            values=tuple(tup.values),
+            names=origin.names,
+            component=origin.component,
+            stream=origin.stream,
+            task=origin.task,
+            roots=roots,
+            shares=shares,
+            attempt=tup.attempt,
+            run=inbox.batch.run,
+        )
