@@ -68,7 +68,7 @@ class _Record:
     results: list[TallyResult] | None = None
     tapped: list[Packet] = field(default_factory=list)
     secs: float = 0.0
-    poisons: tuple[RootRange, ...] = ()
+    poisons: Mapping[int, str] = field(default_factory=dict)
     recovered: BatchPlan | None = None
     """The whole plan of an earlier driver; ``plan`` is the part that can be run again."""
 
@@ -197,15 +197,15 @@ class Coordinator:
             return record.plan.info(record.excluded)
 
     def leave_out(
-        self, number: int, excluded: Sequence[RootRange], poisons: Sequence[RootRange] = ()
+        self, number: int, excluded: Sequence[RootRange], poisons: Mapping[int, str]
     ) -> None:
         """Leave roots out of the next attempt at a batch whose job failed; they will be lost.
 
-        Of these, ``poisons`` are known to have failed the job on their own.
+        Of these, ``poisons`` are known to have failed the job on their own, with what each did.
         """
         with self._lock:
             record = self._records[number]
-            record.excluded, record.poisons = tuple(excluded), tuple(poisons)
+            record.excluded, record.poisons = tuple(excluded), dict(poisons)
 
     def finish(self, number: int, rows: Sequence[bytes], secs: float) -> None:
         """Take in what came out of a batch's job, before Spark commits it.
@@ -392,15 +392,12 @@ _NO_OUTCOME = Failure(
     reason=Reason.LOST, message="the driver that ran its batch ended before giving the verdict"
 )
 
-_POISON = "it ends every process that works on it: the batch could only be completed without it"
 
-
-def _with_poisons(verdicts: Verdicts, poisons: Sequence[RootRange]) -> Verdicts:
+def _with_poisons(verdicts: Verdicts, poisons: Mapping[int, str]) -> Verdicts:
     failed = dict(verdicts.failed)
-    for span in poisons:
-        for root in range(span.first, span.first + span.count):
-            if root in failed:
-                failed[root] = replace(failed[root], message=_POISON, final=True)
+    for root, what in poisons.items():
+        if root in failed:
+            failed[root] = replace(failed[root], message=what, final=True)
     return Verdicts(verdicts.acked, failed)
 
 

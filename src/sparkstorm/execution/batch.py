@@ -4,6 +4,7 @@ import bisect
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import final
 
 import numpy as np
@@ -12,7 +13,18 @@ from numpy.typing import NDArray
 from sparkstorm.acking.ids import U64
 from sparkstorm.acking.tally import RootRange
 
-__all__ = ["BatchInfo", "Retried"]
+__all__ = ["BatchInfo", "Purpose", "Retried"]
+
+
+class Purpose(StrEnum):
+    """What an action of a batch is run for."""
+
+    BATCH = "batch"
+    """To be committed."""
+    PROBE = "probe"
+    """To see whether it fails: it counts for nothing, and a task that fails is not tried again."""
+    TRIAL = "trial"
+    """The same, but with Spark's retries of tasks."""
 
 
 @final
@@ -36,6 +48,7 @@ class BatchInfo:
         ranges: the roots that begin in it.
         retried: those of them that are retries.
         excluded: those of them to leave out, because the batch failed with them.
+        purpose: what this action of the batch is run for.
     """
 
     number: int
@@ -43,6 +56,7 @@ class BatchInfo:
     ranges: tuple[RootRange, ...] = ()
     retried: tuple[Retried, ...] = ()
     excluded: tuple[RootRange, ...] = ()
+    purpose: Purpose = Purpose.BATCH
 
     def attempt(self, root: int) -> int:
         """Which try a root is, counted from 1."""
@@ -67,6 +81,7 @@ class BatchInfo:
                 "ranges": _pairs(self.ranges),
                 "retried": [[r.first, r.count, r.attempt] for r in self.retried],
                 "excluded": _pairs(self.excluded),
+                "purpose": self.purpose,
             }
         )
 
@@ -80,6 +95,7 @@ class BatchInfo:
             ranges=tuple(RootRange(*pair) for pair in data["ranges"]),
             retried=tuple(Retried(*triple) for triple in data["retried"]),
             excluded=tuple(RootRange(*pair) for pair in data["excluded"]),
+            purpose=Purpose(data["purpose"]),
         )
 
 

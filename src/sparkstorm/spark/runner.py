@@ -254,7 +254,7 @@ class Run:
             .option("checkpointLocation", f"{self._checkpoint.rstrip('/')}/spark")
             .start()
         )
-        batches.run_id = str(query.runId)
+        batches.attach(query)
         return query, batches
 
     def _drained(self) -> bool:

@@ -1,4 +1,4 @@
-"""The pure policies of delivery: retries, batch sizes, halving, plans as JSON."""
+"""The pure policies of delivery: retries, batch sizes, plans as JSON."""
 
 import dataclasses
 
@@ -7,8 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkstorm import Config, Split
-from sparkstorm.acking.tally import RootRange
-from sparkstorm.delivery.halving import Halving
 from sparkstorm.delivery.plans import BatchPlan, Outstanding, PlannedLoad
 from sparkstorm.delivery.retry import RetryPolicy
 from sparkstorm.delivery.sizing import BatchSizer
@@ -72,78 +70,6 @@ class TestBatchSizer:
         before = sizer.limit
         sizer.observe(messages=3, secs=0.4)
         assert sizer.limit == before
-
-
-def play(
-    ranges: list[RootRange], poisons: set[int], most: int = 2
-) -> tuple[Halving, set[int], int]:
-    """Run a batch to its end; return the halving, what went through, and how many attempts."""
-    halving = Halving(ranges, max_poisons=most)
-    everyone = {r for span in ranges for r in range(span.first, span.first + span.count)}
-    tried, attempts = everyone, 1
-    while tried & poisons:
-        assert halving.tried, "it fails even without any message"
-        out = halving.failed()
-        tried = everyone - {r for s in out for r in range(s.first, s.first + s.count)}
-        assert halving.tried == len(tried)
-        attempts += 1
-    return halving, tried, attempts
-
-
-class TestHalving:
-    @pytest.mark.parametrize("poison", [0, 1, 4_999, 5_000, 9_999])
-    def test_finds_one_poison_among_ten_thousand(self, poison: int) -> None:
-        """It costs log2 n batches at most, in which all the others go through."""
-        left, found, batches = [RootRange(0, 10_000)], (), 0
-        passed: set[int] = set()
-        while not found:
-            halving, through, attempts = play(left, {poison})
-            found, batches = halving.poisons, batches + 1
-            assert attempts <= 18
-            passed |= through
-            rest = sorted(set(range(10_000)) - passed - {poison})
-            merged = sorted({*rest, poison})
-            left = [RootRange(merged[0], len(merged))]
-            assert merged == list(range(merged[0], merged[0] + len(merged)))
-        assert found == (RootRange(poison, 1),)
-        assert batches <= 14
-        assert passed == set(range(10_000)) - {poison}
-
-    def test_poison_at_the_front_costs_log2_attempts_of_one_batch(self) -> None:
-        """All others go through in the very batch that finds it."""
-        halving, passed, attempts = play([RootRange(0, 10_000)], {0})
-        assert halving.poisons == (RootRange(0, 1),)
-        assert passed == set(range(1, 10_000))
-        assert attempts <= 18
-
-    def test_first_failure_is_tried_again_whole(self) -> None:
-        """Most failures are of the world: nothing is left out at once."""
-        halving = Halving([RootRange(0, 10)])
-        assert halving.failed() == ()
-        assert halving.tried == 10
-
-    def test_when_all_fail_it_soon_tries_nothing(self) -> None:
-        """If every message fails alone, the batch is completed without any."""
-        halving, passed, attempts = play([RootRange(0, 1000)], set(range(1000)))
-        assert passed == set()
-        assert len(halving.poisons) == 2
-        assert attempts <= 26
-
-    @given(
-        st.lists(st.integers(1, 20), min_size=1, max_size=5),
-        st.sets(st.integers(0, 99), max_size=6),
-    )
-    def test_never_lets_a_poison_through_nor_blames_the_innocent(
-        self, sizes: list[int], poisons: set[int]
-    ) -> None:
-        """What is tried last holds no poison, and each one found is one."""
-        ranges, start = [], 0
-        for size in sizes:
-            ranges.append(RootRange(start, size))
-            start += size + 3
-        halving, passed, _ = play(ranges, poisons)
-        assert not passed & poisons
-        assert all(span.count == 1 and span.first in poisons for span in halving.poisons)
 
 
 splits = st.builds(

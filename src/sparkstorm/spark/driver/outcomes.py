@@ -1,19 +1,21 @@
-"""foreachBatch: run a batch's job, again with less if it fails, and hand its outcome over."""
+"""foreachBatch: run a batch's job, find out what it fails of, and hand its outcome over."""
 
 import logging
-import re
 import threading
 import time
-from typing import Any, final
+from dataclasses import replace
+from typing import final
 
 from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
 
 from sparkstorm.delivery.coordinator import Coordinator
-from sparkstorm.delivery.halving import Halving
+from sparkstorm.delivery.poison_search import Action, Poison, PoisonSearch, TimeLimits
 from sparkstorm.errors import BatchError, SparkstormError
+from sparkstorm.execution.batch import Purpose
 from sparkstorm.execution.report import Report
-from sparkstorm.spark.rows import BATCH_PROPERTY
+from sparkstorm.spark.driver.jobs import BatchJobs, JobError
 
 __all__ = ["BatchRunner"]
 
@@ -24,8 +26,8 @@ _logger = logging.getLogger(__name__)
 class BatchRunner:
     """Called by Spark for each micro-batch, on a thread of the query; one at a time.
 
-    1. tell the tasks of the batch (a local property), run the one action, with a time limit;
-    2. if it fails, run it again, and then again with half of the messages left out;
+    1. tell the tasks of the batch (a local property), run its action, with a time limit;
+    2. if it fails, run what :class:`PoisonSearch` says, until the batch passes;
     3. hand the outcome to the coordinator. Spark commits when this returns.
     """
 
@@ -35,64 +37,88 @@ class BatchRunner:
         reports: "Accumulator[list[Report]]",
         timeout_secs: float,
     ) -> None:
-        self.run_id = ""
         self.error: SparkstormError | None = None
         self.stopping = False
         self._coordinator = coordinator
         self._reports = reports
         self._timeout_secs = timeout_secs
+        self._good_secs = 0.0
+        self._query: StreamingQuery | None = None
+        self._attached = threading.Event()
+
+    def attach(self, query: StreamingQuery) -> None:
+        """Tell it which query calls it; the first batch waits for that."""
+        self._query = query
+        self._attached.set()
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         """Run a batch."""
         try:
-            self._run(frame, number)
+            self._attached.wait()
+            assert self._query is not None  # noqa: S101 - set before the event
+            self._run(BatchJobs(frame, self._query), number)
         except SparkstormError as error:
             self.error = error
             raise
 
-    def _run(self, frame: DataFrame, number: int) -> None:
-        halving: Halving | None = None
-        while True:
-            started = time.monotonic()
-            try:
-                rows = self._act(frame, number)
-                break
-            except SparkstormError:
-                raise
-            except Exception as error:
-                if self.stopping:  # the job was cancelled by whoever stops the query
-                    raise
-                halving = halving or Halving(self._coordinator.info(number).ranges)
-                self._leave_out(number, halving, error)
-        self._coordinator.finish(number, rows, time.monotonic() - started)
+    def _run(self, jobs: BatchJobs, number: int) -> None:
+        started = time.monotonic()
+        try:
+            rows = jobs.run(self._coordinator.info(number), self._timeout_secs)
+        except JobError as error:
+            self._give_up_if_stopping(error)
+            rows, secs = self._search(jobs, number, error)
+        else:
+            secs = self._good_secs = time.monotonic() - started
+        self._coordinator.finish(number, rows, secs)
         self._coordinator.note_reports(self._take_reports())
 
-    def _act(self, frame: DataFrame, number: int) -> list[bytes]:
-        context = frame.sparkSession.sparkContext
-        context.setLocalProperty(BATCH_PROPERTY, self._coordinator.info(number).to_json())
-        hung = threading.Timer(self._timeout_secs, context.cancelJobGroup, [self.run_id])
-        hung.daemon = True
-        hung.start()
-        try:
-            column: list[Any] = frame.toArrow().column("packet").to_pylist()
-            return column
-        finally:
-            hung.cancel()
+    def _search(self, jobs: BatchJobs, number: int, error: JobError) -> tuple[list[bytes], float]:
+        """Run a batch whose job failed without what it fails of; return its rows and its time."""
+        ranges = self._coordinator.info(number).ranges
+        search = PoisonSearch(ranges, hung=error.hung)
+        messages = sum(span.count for span in ranges)
+        limits = TimeLimits(self._timeout_secs, messages, self._good_secs)
+        log = _SearchLog(number, messages, error)
+        while not search.hopeless:
+            action = search.action
+            log.next(search)
+            started = time.monotonic()
+            try:
+                rows = self._act(jobs, number, action, limits.of(action, search.mistakes))
+            except JobError as failure:
+                self._give_up_if_stopping(failure)
+                error = failure
+                search.failed(hung=failure.hung)
+                continue
+            secs = time.monotonic() - started
+            if action.purpose is Purpose.BATCH:
+                self._leave_out(number, search, action)
+                log.done(action, search)
+                return rows, secs
+            limits.passed(action, secs)
+            search.passed()
+        raise BatchError(_hopeless(number, search.poisons, error)) from error
 
-    def _leave_out(self, number: int, halving: Halving, error: Exception) -> None:
-        if not halving.tried:
-            raise BatchError(
-                f"batch {number} fails even without any message: {_cause(error)}"
-            ) from error
-        excluded = halving.failed()
-        self._take_reports()
-        self._coordinator.leave_out(number, excluded, halving.poisons)
-        _logger.warning(
-            "the job of batch %s failed and is run again with %s messages: %s",
-            number,
-            halving.tried,
-            _cause(error),
-        )
+    def _act(self, jobs: BatchJobs, number: int, action: Action, limit: float) -> list[bytes]:
+        self._take_reports()  # those of the attempt that failed
+        info = self._coordinator.info(number)
+        asked = replace(info, excluded=action.excluded, purpose=action.purpose)
+        return jobs.run(asked, limit)
+
+    def _leave_out(self, number: int, search: PoisonSearch, action: Action) -> None:
+        poisons = {poison.root: self._deed(poison) for poison in search.poisons}
+        self._coordinator.leave_out(number, action.excluded, poisons)
+
+    def _deed(self, poison: Poison) -> str:
+        if poison.hung:
+            return f"alone in its batch, it ran over the batch time-out of {self._timeout_secs:g} s"
+        return "alone in its batch, it ended every process that worked on it"
+
+    def _give_up_if_stopping(self, error: JobError) -> None:
+        """Raise if the job was cancelled by whoever stops the query."""
+        if self.stopping:
+            raise error
 
     def _take_reports(self) -> list[Report]:
         taken = self._reports.value
@@ -100,11 +126,60 @@ class BatchRunner:
         return taken
 
 
-_PYTHON_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Exit|Fault)\b.*")
+def _hopeless(number: int, poisons: tuple[Poison, ...], error: JobError) -> str:
+    if poisons:
+        return (
+            f"batch {number}: the first {len(poisons)} messages each fail alone, and none passes: "
+            f"it is rather a bolt than the messages: {error}"
+        )
+    return f"batch {number} fails even without any tracked message: {error}"
 
 
-def _cause(error: Exception) -> str:
-    """What went wrong in one line: the last error of a worker's traceback, if there is one."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    raised = [line for line in lines if _PYTHON_ERROR.match(line) and not line.startswith("org.")]
-    return next(reversed(raised), lines[0] if lines else type(error).__name__)
+@final
+class _SearchLog:
+    """Tells people how the search goes on."""
+
+    def __init__(self, number: int, messages: int, error: JobError) -> None:
+        self._number = number
+        self._messages = messages
+        self._started = time.monotonic()
+        self._actions = 0
+        _logger.warning("batch %s: the job of its %s messages failed: %s", number, messages, error)
+
+    def next(self, search: PoisonSearch) -> None:
+        """Say what is run now."""
+        self._actions += 1
+        action, found = search.action, len(search.poisons)
+        if action.purpose is Purpose.BATCH:
+            left = self._messages - action.messages
+            _logger.warning(
+                "batch %s: run again with %s messages, %s left out (%s found at fault)",
+                self._number,
+                action.messages,
+                left,
+                found,
+            )
+        else:
+            _logger.info(
+                "batch %s: %s %s of %s messages; the fault is in one of %s, %s found (action %s)",
+                self._number,
+                action.purpose,
+                action.messages,
+                self._messages,
+                search.suspects,
+                found,
+                self._actions,
+            )
+
+    def done(self, action: Action, search: PoisonSearch) -> None:
+        """Say how it ended."""
+        _logger.warning(
+            "batch %s: done with %s of %s messages after %s more actions in %.1f s; %s at fault, "
+            "which will be given up",
+            self._number,
+            action.messages,
+            self._messages,
+            self._actions,
+            time.monotonic() - self._started,
+            len(search.poisons),
+        )

@@ -11,8 +11,8 @@ from typing import final
 import cloudpickle
 from pyspark import TaskContext
 
-from sparkstorm.errors import InternalError
-from sparkstorm.execution.batch import BatchInfo
+from sparkstorm.errors import BatchError, InternalError
+from sparkstorm.execution.batch import BatchInfo, Purpose
 from sparkstorm.execution.level import Workshop
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.rows import BATCH_PROPERTY
@@ -48,12 +48,20 @@ def workshop(payload: PlanPayload) -> Workshop:
 
 
 def batch_info() -> BatchInfo:
-    """Return what the driver says of the running batch."""
+    """Return what the driver says of the running batch.
+
+    Raises:
+        BatchError: the task is repeated in a probe. It has failed once, which is the answer;
+            trying again would only cost more workers.
+    """
     context = TaskContext.get()
     text = context.getLocalProperty(BATCH_PROPERTY) if context is not None else None
-    if text is None:
+    if context is None or text is None:
         raise InternalError("a task runs without its batch: the local property is missing")
-    return _parse(text)
+    info = _parse(text)
+    if info.purpose is Purpose.PROBE and context.attemptNumber():
+        raise BatchError(f"a probe of batch {info.number} has failed and is not tried again")
+    return info
 
 
 def attempt_name() -> str:

@@ -10,6 +10,7 @@ from pyspark import Accumulator, TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from sparkstorm.execution.batch import Purpose
 from sparkstorm.execution.job import StageJob
 from sparkstorm.execution.reading import Load, Signal
 from sparkstorm.execution.report import Report
@@ -58,7 +59,8 @@ class StageFunction:
         )
         sent, reports = job.run(packets, loads)
         yield from to_batches(sent)
-        self.reports.add(reports)
+        if job.batch.purpose is Purpose.BATCH:
+            self.reports.add(reports)
         settle_gc()
 
 
@@ -91,7 +93,8 @@ class StageProcessor(StatefulProcessor):
         sent, reports = job.run([data for _, data in received])
         for home, data in sent:
             yield Row(dest=home, packet=data)
-        self._reports.add(reports)
+        if job.batch.purpose is Purpose.BATCH:
+            self._reports.add(reports)
         settle_gc()
 
     def close(self) -> None:
