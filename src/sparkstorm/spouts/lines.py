@@ -1,6 +1,7 @@
 """Lines of text files, read by the executors."""
 
 import glob
+import itertools
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any, final
@@ -8,7 +9,7 @@ from typing import Any, final
 import pyarrow as pa
 
 from sparkstorm.components.context import TaskContext
-from sparkstorm.components.spout import PartitionedSpout, Split
+from sparkstorm.components.spout import EXPIRED, Expired, PartitionedSpout, Split
 from sparkstorm.config import Config
 from sparkstorm.errors import SpoutConnectionError
 from sparkstorm.streams import Outputs
@@ -55,8 +56,11 @@ class LinesSpout(PartitionedSpout):
                 return [Split(count=count, data=data, size=end - offset)]
         return []
 
-    def read(self, split: Split) -> Iterable[Sequence[Any] | None]:
-        """Read the lines of a split as one record batch."""
+    def read(self, split: Split) -> Iterable[Sequence[Any] | Expired | None]:
+        """Read the lines of a split as one record batch.
+
+        Lines that are gone because the file was cut short since they were planned have expired.
+        """
         with open(split.data["path"], "rb") as file:
             file.seek(split.data["offset"])
             data = file.read(split.data["end"] - split.data["offset"])
@@ -65,6 +69,11 @@ class LinesSpout(PartitionedSpout):
             lines.pop()
         if b"\r\n" in data:
             lines = [line.removesuffix("\r") for line in lines]
+        if len(data) < split.data["end"] - split.data["offset"]:
+            whole = data.count(b"\n")
+            yield from ((line,) for line in lines[:whole])
+            yield from itertools.repeat(EXPIRED, _lines_of(split) - whole)
+            return
         yield pa.record_batch([pa.array(lines, pa.string())], [self._field])
 
     def msg_id(self, split: Split, position: int) -> tuple[str, int]:
@@ -96,6 +105,11 @@ class LinesSpout(PartitionedSpout):
         if not found:
             raise SpoutConnectionError(f"no files to read: {', '.join(self._patterns) or 'none'}")
         return list(dict.fromkeys(found))
+
+
+def _lines_of(split: Split) -> int:
+    """How many lines the whole split had, or at least up to the last one that is wanted."""
+    return split.count if split.only is None else max(split.only, default=-1) + 1
 
 
 def _check_readable(path: str) -> None:
