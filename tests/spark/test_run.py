@@ -1,7 +1,6 @@
 """The run of a topology on Spark: sessions, stopping, restarting, and what fails on the way."""
 
 import contextlib
-import os
 import re
 import threading
 import time
@@ -18,7 +17,7 @@ import pytest
 import sparkstorm as ss
 from sparkstorm.spark.driver.session import query_session
 from sparkstorm.spark.keys import partition_keys, spark_hash
-from sparkstorm.spouts import IteratorSpout, LinesSpout
+from sparkstorm.spouts import LinesSpout
 from sparkstorm.testing import FeederSpout
 
 pytestmark = pytest.mark.spark
@@ -56,28 +55,6 @@ class CountLines(ss.StatefulBolt):
         self.state.put(tup["sentence"], count)
         self.collector.emit([tup["sentence"], count], anchors=tup)
         self.collector.ack(tup)
-
-
-class Poisoned(ss.BasicBolt):
-    """Ends its process with a signal that cannot be caught, on one value."""
-
-    outputs = "n int"
-
-    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
-        if tup["n"] == 5:
-            os.kill(os.getpid(), 9)
-        collector.emit([tup["n"]])
-
-
-class Hanging(ss.BasicBolt):
-    """Never returns, on one value."""
-
-    outputs = "n int"
-
-    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
-        if tup["n"] == 1:
-            threading.Event().wait()
-        collector.emit([tup["n"]])
 
 
 class Breaking(ss.Spout):
@@ -218,32 +195,6 @@ def test_checkpoint_of_another_topology_is_refused(spark: Any, tmp_path: Path) -
         pass
     with pytest.raises(ss.CheckpointError, match="belongs to the topology 'test'"):
         ss.submit(wired(feeder, Ack()), name="other", session=spark, checkpoint=tmp_path)
-
-
-def test_poison_is_found_and_the_others_go_on(spark: Any) -> None:
-    """A message that kills its process is left out in the end; all others are acked."""
-    spout = IteratorSpout(range(8), "n int")
-    config = {"max_retries": 5, "retry_backoff_secs": 0.01, "batch_max_messages": 8}
-    with running(wired(spout, Poisoned()), spark, config=config) as run:
-        wait_for(lambda: run.statistics().acked == 7, run)
-        statistics = run.statistics()
-        assert statistics.failures.keys() == {"lost"}
-        assert statistics.given_up + statistics.pending <= 1
-
-
-def test_hung_bolt_is_cancelled(spark: Any) -> None:
-    """A batch that exceeds its time is cancelled and run again without what hangs."""
-    feeder = FeederSpout("n int")
-    config = {"batch_timeout_secs": 6}
-    with running(wired(feeder, Ack()), spark):
-        pass  # the workers are warm now
-    with running(wired(feeder, Hanging()), spark, config=config) as run:
-        feeder.feed([1], msg_id="hangs")
-        wait_for(lambda: bool(feeder.failed), run)
-        feeder.feed([2], msg_id="fine")
-        wait_for(lambda: feeder.acked == ["fine"], run)
-        assert feeder.failed == ["hangs"]
-        assert feeder.failures[0].reason is ss.Reason.LOST
 
 
 def test_waiting_and_stopping(spark: Any) -> None:

@@ -250,10 +250,10 @@ class TimeLimits:
 
     A batch of n messages may take its whole time-out; so m of them may take m/n of it, and all
     probes of one search together hardly more than one batch. What is known to be faster gets less:
-    four times the longest action that passed. To either comes what a batch costs without any
-    message, twice, and the seconds that Spark takes to get rid of a hung worker. A limit that led
-    to an innocent message was too short: the next ones are four times as long. A trial has the
-    whole time-out, and so has a control, whose time is what an empty batch costs.
+    four times the longest batch or probe that passed. To either comes what any action costs (the
+    quickest that passed, twice), and the seconds that Spark takes to get rid of a hung worker. A
+    limit that led to an innocent message was too short: the next ones are four times as long. A
+    trial has the whole time-out, and so has a control, which shows first what an action costs.
     """
 
     _KILL_SECS = 3.0
@@ -263,7 +263,7 @@ class TimeLimits:
         self._timeout_secs = timeout_secs
         self._messages = max(1, messages)
         self._longest = good_secs
-        self._empty = 0.0
+        self._quickest: float | None = None
 
     def of(self, action: Action, mistakes: int = 0) -> float:
         """The limit of an action, in seconds."""
@@ -271,12 +271,11 @@ class TimeLimits:
             return self._timeout_secs
         share = self._timeout_secs * action.messages / self._messages
         known = min(share, self._MARGIN * self._longest) if self._longest else share
-        limit = known + 2 * self._empty + self._KILL_SECS
+        limit = known + 2 * (self._quickest or 0.0) + self._KILL_SECS
         return min(self._timeout_secs, limit * self._MARGIN**mistakes)
 
     def passed(self, action: Action, secs: float) -> None:
         """Learn from an action that passed."""
         if action.messages:
             self._longest = max(self._longest, secs)
-        else:
-            self._empty = max(self._empty, secs)
+        self._quickest = secs if self._quickest is None else min(secs, self._quickest)

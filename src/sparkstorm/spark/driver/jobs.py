@@ -100,10 +100,16 @@ class _TimeLimit:
 
 
 _PYTHON_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Exit|Fault)\b.*")
+_WORKER_DIED = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure[^\n]*")
+_ABORTED = re.compile(r"Job (?:aborted|\S+ cancelled)[^\n]*")
 
 
 def _cause(error: Exception) -> str:
     """What went wrong in one line: the last error of a worker's traceback, if there is one."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = [line for line in lines if _PYTHON_ERROR.match(line) and not line.startswith("org.")]
-    return next(reversed(raised), lines[0] if lines else type(error).__name__)
+    if raised:
+        return raised[-1]
+    known = _WORKER_DIED.search(text) or _ABORTED.search(text)
+    return known.group() if known else next(iter(lines), type(error).__name__)

@@ -38,6 +38,7 @@ SQL_SETTINGS: dict[str, str] = {
 }
 """Settings of the query's own session."""
 
+_DAEMON = "sparkstorm.spark.worker.daemon"
 _MIN_JAVA = 17
 _LOCAL_FILE_MANAGER = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -60,6 +61,8 @@ def make_session(name: str, master: str = "local[*]") -> SparkSession:
     )
     for key, (value, _) in CORE_SETTINGS.items():
         builder = builder.config(key, value)
+    if master.startswith("local"):  # executors elsewhere get our package too late for it
+        builder = builder.config("spark.python.daemon.module", _DAEMON)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
