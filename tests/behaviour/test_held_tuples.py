@@ -9,6 +9,9 @@ from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.errors import AttributeStateError
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock
 
+PATIENT = {"message_timeout_secs": 600}
+"""A cold Spark on a busy machine may need longer than the usual time-out for its first batch."""
+
 
 class Pair(ss.StatefulBolt):
     """Waits for two tuples of a key; emits one result anchored to both, and acks both."""
@@ -83,7 +86,7 @@ def held(runner: LocalRunner) -> int:
 def test_a_pair_is_acked_when_its_second_half_came(run_topology: Any) -> None:
     """The first half is held over batches; the result belongs to the trees of both."""
     feeder, topology = paired()
-    with run_topology(topology) as play:
+    with run_topology(topology, PATIENT) as play:
         feeder.feed(["a", "1"], msg_id="a1")
         feeder.feed(["b", "1"], msg_id="b1")
         play.settle()
@@ -102,7 +105,7 @@ def test_a_pair_is_acked_when_its_second_half_came(run_topology: Any) -> None:
 def test_a_result_that_fails_fails_both(run_topology: Any) -> None:
     """A multi-anchored tuple that fails, fails every root, the held one's too."""
     feeder, topology = paired()
-    with run_topology(topology) as play:
+    with run_topology(topology, PATIENT) as play:
         feeder.feed(["a", "1"], msg_id="a1")
         play.settle()
         feeder.feed(["a", "!"], msg_id="a!")
@@ -146,7 +149,7 @@ def test_a_root_that_failed_elsewhere_is_dropped(run_locally: Any) -> None:
 def test_a_raise_puts_back_what_it_took_and_acked(run_topology: Any) -> None:
     """``execute`` that raises fails its own tuple; what it popped and acked is held again."""
     feeder, topology = paired()
-    with run_topology(topology) as play:
+    with run_topology(topology, PATIENT) as play:
         feeder.feed(["a", "1"], msg_id="a1")
         play.settle()
         feeder.feed(["a", "bad"], msg_id="bad")
@@ -192,7 +195,7 @@ def test_a_new_driver_drops_what_the_old_one_held() -> None:
 def test_a_tuple_in_an_attribute_is_an_error(run_topology: Any) -> None:
     """Kept beyond the batch in an attribute, it could never be acked: the run stops and says so."""
     feeder, topology = paired(Hoard())
-    with run_topology(topology) as play:
+    with run_topology(topology, PATIENT) as play:
         feeder.feed(["a", "1"], msg_id="a1")
         with pytest.raises(AttributeStateError, match=r"'kept'.*state\.tuples\(name\)"):
             play.settle()
@@ -201,7 +204,7 @@ def test_a_tuple_in_an_attribute_is_an_error(run_topology: Any) -> None:
 def test_a_tuple_in_plain_state_is_an_error(run_topology: Any) -> None:
     """``state.put`` refuses a tuple with the way out; the message fails."""
     feeder, topology = paired(HoardInState())
-    with run_topology(topology) as play:
+    with run_topology(topology, PATIENT) as play:
         feeder.feed(["a", "1"], msg_id="a1")
         play.settle()
         [failure] = feeder.failures
