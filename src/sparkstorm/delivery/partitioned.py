@@ -3,7 +3,7 @@
 import heapq
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import cloudpickle
@@ -185,7 +185,7 @@ class PartitionedTask:
             by_reason.setdefault(same, []).append((position, failure))
         for group in by_reason.values():
             positions = np.array([position for position, _ in group], np.int64)
-            failure = group[0][1]
+            failure = replace(group[0][1], attempt=pending.attempt)
             self._spout.fail(pending.split, ranges_of(positions), failure)
             key = first + int(positions[0])
             wait = None if failure.final else self._policy.delay(attempt=pending.attempt, key=key)
