@@ -194,8 +194,10 @@ class Simulation:
 
     def turn(self) -> bool:
         """Let time pass and run a batch, with all that may happen to it; whether there was one."""
-        timeout = self._config.message_timeout_secs
-        self.clock.advance(self.chance.pick((0.0, 0.1, timeout / 3)))
+        wait = self._config.message_timeout_secs / 3
+        if self.chance.calm:  # so that the last retries come, too
+            wait = max(wait, self._config.retry_backoff_max_secs)
+        self.clock.advance(self.chance.pick((0.0, 0.1, wait)))
         try:
             busy = self._batch()
         except _DriverDiedError:
