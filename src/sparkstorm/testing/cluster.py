@@ -104,6 +104,7 @@ class SimulatedJobs:
         self._taps = Taps(plan, on_tap)
         self._processes = [Workshop(plan) for _ in range(chance.faults.processes)]
         self._outputs: dict[tuple[int, int], _Output] = {}
+        self._before: dict[tuple[int, int], _Output] = {}
         self._number = -1
         self._attempt = 0
         self._runs = 0
@@ -124,7 +125,7 @@ class SimulatedJobs:
                 if output is None:
                     mine = boxes.get(partition, [])
                     output = self._run_task(index, stage, partition, batch, mine, loads)
-                    self._outputs[index, partition] = output
+                    self._replace(index, partition, output)
                 last = stage is self._plan.stages[-1]
                 for home, data in output.sent if last else self._meddle(output.sent, index):
                     moved.setdefault(home, []).append(data)
@@ -161,11 +162,24 @@ class SimulatedJobs:
             self._number, self._attempt, self._damaged = batch.number, 0, False
             self._outputs.clear()
         self._attempt += 1
+        self._before = dict(self._outputs)
         where = f"batch {batch.number}, attempt {self._attempt}"
         for key in list(self._outputs):
             if not self._chance.strikes("reused_output", f"{where}, stage {key[0]} in {key[1]}"):
                 del self._outputs[key]
-        self._damaged |= bool(batch.excluded) or bool(self._outputs and not self._reproducible)
+        self._damaged |= bool(batch.excluded)
+
+    def _replace(self, stage: int, partition: int, output: _Output) -> None:
+        """Put an output in its place.
+
+        If it is not what a task behind it may have read in an earlier attempt, nothing behind it
+        can be used again: Spark compares checksums, and does the same.
+        """
+        self._outputs[stage, partition] = output
+        before = self._before.get((stage, partition))
+        if before is not None and sorted(before.sent) != sorted(output.sent):
+            for key in [key for key in self._outputs if key[0] > stage]:
+                del self._outputs[key]
 
     def _run_task(
         self,
