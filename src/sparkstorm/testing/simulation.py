@@ -13,7 +13,7 @@ the invariants of delivery are checked by an observer that does not ask the engi
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -100,6 +100,7 @@ def simulate(
     turns: int = 12,
     config: Config | None = None,
     partitions: int = 2,
+    taps: Iterable[str] | None = None,
     reproducible: bool = True,
     observer: Observer | None = None,
 ) -> Outcome:
@@ -115,6 +116,7 @@ def simulate(
         turns: for how many turns faults come; then the world is calm.
         config: the settings.
         partitions: how many partitions to play.
+        taps: the components whose tuples the outcome has; by default all.
         reproducible: whether all bolts are deterministic, which is then checked.
         observer: looks on, for checks of your own.
 
@@ -127,6 +129,7 @@ def simulate(
         faults=faults,
         config=config,
         partitions=partitions,
+        taps=taps,
         reproducible=reproducible,
         observer=observer,
     )
@@ -150,6 +153,7 @@ class Simulation:
         faults: Faults | None = None,
         config: Config | None = None,
         partitions: int = 2,
+        taps: Iterable[str] | None = None,
         reproducible: bool = True,
         observer: Observer | None = None,
     ) -> None:
@@ -163,6 +167,7 @@ class Simulation:
         self._topology = self._witness.watch(topology)
         self._config = config or Config(retry_backoff_secs=0.1)
         self._partitions = partitions
+        self._taps = tuple(topology.components if taps is None else taps)
         self._reproducible = reproducible
         self._files = _PerilousFiles(self.chance)
         self._disk = Disk()
@@ -251,7 +256,7 @@ class Simulation:
             name="simulation",
             config=self._config,
             partitions=self._partitions,
-            taps=tuple(self._topology.components),
+            taps=self._taps,
             clock=self.clock,
             files=self._files,
             jobs=self._jobs,
