@@ -71,6 +71,8 @@ class _Record:
     poisons: Mapping[int, str] = field(default_factory=dict)
     recovered: BatchPlan | None = None
     """The whole plan of an earlier driver; ``plan`` is the part that can be run again."""
+    durable: bool = True
+    """Whether ``plan`` is what the checkpoint says."""
 
 
 @final
@@ -186,9 +188,12 @@ class Coordinator:
             return number in self._records or self._plan_batch(number)
 
     def loads(self, number: int) -> Mapping[int, list[Load | Signal]]:
-        """What each partition reads in a planned batch."""
+        """What each partition reads in a planned batch; asked only if the batch is to be run."""
         with self._lock:
-            return self._records[number].plan.by_partition(self._plan.partitions)
+            record = self._records[number]
+            if not record.durable:
+                self._plan_again(record)
+            return record.plan.by_partition(self._plan.partitions)
 
     def info(self, number: int) -> BatchInfo:
         """What the tasks of a planned batch need to know."""
@@ -344,9 +349,20 @@ class Coordinator:
     def _recover(self, plan: BatchPlan) -> None:
         """Take up the last batch of an earlier driver: Spark runs it again if it must."""
         runnable = self._planner.take_up(plan)
-        self._records[plan.number] = _Record(runnable, recovered=plan)
+        self._records[plan.number] = _Record(runnable, recovered=plan, durable=False)
         self._last = plan.number
         self._ledger.begin(runnable.ranges, self._clock.monotonic())
+
+    def _plan_again(self, record: _Record) -> None:
+        """Make durable what is run of an earlier driver's batch: it is not committed after all.
+
+        Else a third driver would read the outcome of this run by the first one's plan. What the
+        first one wrote of its run goes before, since it is not of this plan.
+        """
+        number = record.plan.number
+        self._files.delete(f"outcomes/{number}")
+        self._files.write(f"plans/{number}", record.plan.to_json())
+        record.durable = True
 
     def _give_verdicts(self, verdicts: Verdicts) -> None:
         self._signals.note_failed(verdicts.failed)

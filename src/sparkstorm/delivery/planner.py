@@ -86,7 +86,7 @@ class BatchPlanner:
         return BatchPlan(
             number=number,
             run=self._run,
-            sequences={self.owner(task): n for task, n in self.sequences.items()},
+            sequences=self._sequences(),
             cursors={self.owner(n): task.spout.snapshot() for n, task in self._partitioned.items()},
             outstanding=tuple(outstanding),
         )
@@ -172,7 +172,11 @@ class BatchPlanner:
                 piece = Piece(split, planned.attempt, planned.since)
                 load = self._partitioned[task].load(piece, self._next(task), planned.load.lane)
                 loads.append(self._planned(load, planned.partition, planned.attempt, planned.since))
-        return replace(plan, run=self._run, loads=tuple(loads))
+        sequences = {**plan.sequences, **self._sequences()}
+        return replace(plan, run=self._run, loads=tuple(loads), sequences=sequences)
+
+    def _sequences(self) -> dict[str, int]:
+        return {self.owner(task): number for task, number in self.sequences.items()}
 
     def _planned(self, load: Load, partition: int, attempt: int, since: float = 0.0) -> PlannedLoad:
         self._advance(load)

@@ -78,6 +78,12 @@ class MemoryStore:
         """Keep what was written."""
         self._committed = dict(self._chunks)
 
+    def copy(self) -> "MemoryStore":
+        """Another store with the same chunks."""
+        other = MemoryStore()
+        other._committed, other._chunks = dict(self._committed), dict(self._chunks)
+        return other
+
     def rollback(self) -> None:
         """Forget what was written since the last commit."""
         self._chunks = dict(self._committed)

@@ -1,9 +1,9 @@
 """The in-process runner: the same planning, execution and delivery, one batch after the other."""
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import final
+from typing import Any, final
 
 from sparkstorm.clock import Clock, SystemClock
 from sparkstorm.config import Config
@@ -11,14 +11,12 @@ from sparkstorm.delivery.coordinator import Coordinator
 from sparkstorm.delivery.files import CheckpointFiles, MemoryFiles
 from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.taps import Tap
-from sparkstorm.execution.job import StageJob
-from sparkstorm.execution.level import Workshop
-from sparkstorm.execution.reading import Load, Signal
 from sparkstorm.execution.report import LogLine
-from sparkstorm.execution.state_log import MemoryStore
+from sparkstorm.execution.state_log import StateImage
+from sparkstorm.local.jobs import Jobs, LocalJobs
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.passes import make_plan
-from sparkstorm.planning.plan import Plan, Stage, StageKind
+from sparkstorm.planning.plan import Plan
 from sparkstorm.topology.graph import Topology
 
 __all__ = ["LocalRunner"]
@@ -36,6 +34,18 @@ class LocalRunner:
 
     Everything but the moving of packets is the code that runs on Spark. Nothing sleeps: time is
     what the clock says. Use it as a context manager, so that spouts are closed.
+
+    Args:
+        topology: the topology.
+        name: its name.
+        config: the settings.
+        partitions: how many partitions to play.
+        taps: components whose tuples are handed to ``on_tap``.
+        clock: the time.
+        files: where plans and outcomes are kept; with those of an earlier run it is resumed.
+        jobs: where jobs run, if not simply here.
+        on_tap: told of tapped tuples, once they are committed.
+        on_log: told of lines that components log.
     """
 
     def __init__(
@@ -48,6 +58,7 @@ class LocalRunner:
         taps: Iterable[str] = (),
         clock: Clock | None = None,
         files: CheckpointFiles | None = None,
+        jobs: Callable[[Plan], Jobs] | None = None,
         on_tap: Tap | None = None,
         on_log: Callable[[LogLine], None] | None = None,
     ) -> None:
@@ -63,8 +74,7 @@ class LocalRunner:
             on_tap=on_tap,
             on_log=on_log,
         )
-        self._workshop = Workshop(self.plan)
-        self._stores: dict[str, MemoryStore] = {}
+        self._jobs: Jobs = LocalJobs(self.plan) if jobs is None else jobs(self.plan)
         self._number = 0
         self._active = True
 
@@ -84,7 +94,7 @@ class LocalRunner:
         for task in self.coordinator.hosted.values():
             task.close()
         self.coordinator.close()
-        self._workshop.cleanup()
+        self._jobs.close()
 
     def activate(self) -> None:
         """Let hosted spouts emit again."""
@@ -95,19 +105,47 @@ class LocalRunner:
         self._set_active(False)
 
     def step(self) -> bool:
-        """Ask the spouts for messages and run one batch; returns whether there was anything."""
+        """Ask the spouts for messages and run one batch; returns whether there was anything.
+
+        The moments at which a driver can die lie between these calls, which is why they are apart
+        (see :mod:`sparkstorm.testing.simulation`).
+        """
+        self.ask_spouts()
+        if not self.plan_batch():
+            return False
+        self.finish(self.run_job())
+        self.commit()
+        return True
+
+    def ask_spouts(self) -> None:
+        """Let the hosted spouts emit what they have, within the limits, if they are active."""
         if self._active:
             for task in self.coordinator.hosted.values():
                 self._fill(task)
-        if not self.coordinator.next_batch(self._number):
-            return False
-        rows = self._run(self._number)
-        self.coordinator.finish(self._number, rows, secs=0.0)
-        for store in self._stores.values():
-            store.commit()
+
+    def plan_batch(self) -> bool:
+        """Give the verdicts of what is committed, and plan a batch; returns whether there is one.
+
+        A batch that an earlier driver has planned and not committed is taken up as it is.
+        """
+        return self.coordinator.next_batch(self._number)
+
+    def run_job(self) -> list[bytes]:
+        """Run the job of the planned batch; return its rows for the driver."""
+        batch = self.coordinator.info(self._number)
+        rows, reports = self._jobs.run(batch, self.coordinator.loads(self._number))
+        self.coordinator.note_reports(reports)
+        return rows
+
+    def finish(self, rows: list[bytes], secs: float = 0.0) -> None:
+        """Hand the rows of the batch's job to the coordinator, which makes the outcome durable."""
+        self.coordinator.finish(self._number, rows, secs)
+
+    def commit(self) -> None:
+        """Commit the batch: its state, and that it is done. The next plan gives the verdicts."""
+        self._jobs.commit()
         self._number += 1
         self._files.write(_COMMITTED, str(self._number).encode())
-        return True
 
     def run_until_idle(self, max_batches: int = 10_000) -> Statistics:
         """Run batches until the spouts have nothing more for now, and give all verdicts."""
@@ -119,9 +157,24 @@ class LocalRunner:
                 break
         return self.statistics()
 
+    @property
+    def number(self) -> int:
+        """The batch that is planned next, or is being worked on: all before it are committed."""
+        return self._number
+
     def statistics(self) -> Statistics:
         """How the topology stands."""
         return self.coordinator.statistics()
+
+    def state(self, component: str) -> dict[Any, Any]:
+        """The committed state of a stateful bolt, that of all its tasks together."""
+        found: dict[Any, Any] = {}
+        for namespace, store in self._jobs.stores().items():
+            if namespace.rpartition("/")[0] == component:
+                image = StateImage()
+                image.load(store)
+                found.update(image.items())
+        return found
 
     def _set_active(self, active: bool) -> None:
         self._active = active
@@ -133,38 +186,3 @@ class LocalRunner:
         for _ in range(_MAX_STEPS):
             if not task.step(limit):
                 return
-
-    def _run(self, number: int) -> list[bytes]:
-        loads = self.coordinator.loads(number)
-        boxes: dict[int, list[bytes]] = {}
-        for stage in self.plan.stages:
-            boxes = self._run_stage(stage, number, boxes, loads)
-        return [data for box in boxes.values() for data in box]
-
-    def _run_stage(
-        self,
-        stage: Stage,
-        number: int,
-        boxes: dict[int, list[bytes]],
-        loads: Mapping[int, list[Load | Signal]],
-    ) -> dict[int, list[bytes]]:
-        moved: dict[int, list[bytes]] = {}
-        reading = stage.kind is StageKind.READ
-        for partition in range(self.plan.partitions):
-            job = StageJob(
-                workshop=self._workshop,
-                stage=stage,
-                partition=partition,
-                batch=self.coordinator.info(number),
-                attempt=f"{number}",
-                store=self._store,
-            )
-            mine = loads.get(partition, []) if reading else []
-            sent, reports = job.run(boxes.get(partition, []), mine)
-            self.coordinator.note_reports(reports)
-            for home, data in sent:
-                moved.setdefault(home, []).append(data)
-        return moved
-
-    def _store(self, namespace: str) -> MemoryStore:
-        return self._stores.setdefault(namespace, MemoryStore())

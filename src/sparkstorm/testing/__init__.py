@@ -2,17 +2,29 @@
 
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.testing.clock import ManualClock
+from sparkstorm.testing.faults import Faults
 from sparkstorm.testing.harness import Emitted, complete_topology
 from sparkstorm.testing.servers import KafkaServer, ZooKeeperServer
+from sparkstorm.testing.simulation import Observer, Outcome, Simulation, simulate
+from sparkstorm.testing.sources import LogSpout, QueueSpout
 from sparkstorm.testing.spouts import FeederSpout, FixedSpout
+from sparkstorm.testing.witness import BrokenPromise
 
 __all__ = [
+    "BrokenPromise",
     "Emitted",
+    "Faults",
     "FeederSpout",
     "FixedSpout",
     "KafkaServer",
     "LocalRunner",
+    "LogSpout",
     "ManualClock",
     "ZooKeeperServer",
+    "Observer",
+    "Outcome",
+    "QueueSpout",
+    "Simulation",
     "complete_topology",
+    "simulate",
 ]

@@ -78,6 +78,7 @@ class Driver:
     def __init__(self, plan: Plan, files: MemoryFiles, spark: dict[str, int]) -> None:
         self.plan, self.spark = plan, spark
         self.taps: list[int] = []
+        self.firsts: list[int | None] = []
         self.coordinator = Coordinator(plan, files, ManualClock(), run="x", on_tap=self._on_tap)
         self.coordinator.open()
         self.hosted = list(self.coordinator.hosted.values())
@@ -120,6 +121,7 @@ class Driver:
     def _job(self, number: int) -> list[bytes]:
         workshop, boxes = Workshop(self.plan), {}
         loads = self.coordinator.loads(number)
+        self.firsts += [load.first for mine in loads.values() for load in mine]
         for stage in self.plan.stages:
             moved: dict[int, list[bytes]] = {}
             for partition in range(self.plan.partitions):
@@ -140,11 +142,15 @@ class Driver:
             self.taps += [row[0] for row in rows]
 
 
-def plan_of(spout: Any) -> Plan:
+def plan_of(spout: Any, other: Any = None) -> Plan:
     builder = ss.TopologyBuilder()
     builder.set_spout("numbers", spout)
-    builder.set_bolt("seen", Seen(), parallelism=3).shuffle_grouping("numbers")
-    config = ss.Config(retry_backoff_secs=0, batch_max_messages=10)
+    seen = builder.set_bolt("seen", Seen(), parallelism=3).shuffle_grouping("numbers")
+    if other is not None:
+        builder.set_spout("other", other)
+        seen.shuffle_grouping("other")
+    size = 10 if other is None else 40  # each spout gets its share; splits are of ten
+    config = ss.Config(retry_backoff_secs=0, batch_max_messages=size)
     return make_plan(
         builder.create_topology(), name="t", config=config, partitions=2, taps=["seen"]
     )
@@ -180,6 +186,35 @@ def test_crash_after_crash(moment: str, number: int) -> None:
     last = Driver(plan, files, spark)
     last.run()
     assert acks + Counter(last.spout.acks) == Counter(range(TOTAL))
+
+
+@pytest.mark.parametrize("moment", ["run", "finished", "committed"])
+@pytest.mark.parametrize("before", ["planned", "run", "finished"])
+def test_crash_of_the_driver_that_took_over(before: str, moment: str) -> None:
+    """A third driver reads what the second one ran, not what the first one had planned.
+
+    It once read the second one's outcome by the first one's plan, and could not start any more.
+    """
+    feeder = FeederSpout("n int")
+    for n in range(3):
+        feeder.feed([n], msg_id=n)
+    plan, files = plan_of(Numbers(), feeder), MemoryFiles()
+    spark = {"committed": 0, "planned": 0}
+    drivers = [Driver(plan, files, spark)]
+    with pytest.raises(Crash):
+        drivers[0].run((before, 1))
+    drivers.append(Driver(plan, files, spark))
+    with pytest.raises(Crash):
+        drivers[1].run((moment, 1))
+    feeder.end()
+    drivers.append(Driver(plan, files, spark))
+    drivers[2].run()
+    acks: Counter[int] = Counter()
+    for driver in drivers:
+        acks.update(driver.spout.acks)
+    assert acks == Counter(range(TOTAL))
+    firsts = [first for driver in drivers for first in driver.firsts]
+    assert len(firsts) == len(set(firsts))
 
 
 @pytest.mark.parametrize("moment", ["planned", "run", "finished", "committed"])

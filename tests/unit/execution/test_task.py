@@ -87,9 +87,8 @@ def run(bolt: AnyBolt) -> tuple[Numbers, dict[str, int]]:
     with LocalRunner(builder.create_topology(), clock=ManualClock()) as runner:
         runner.run_until_idle()
         [hosted] = runner.coordinator.hosted.values()
-        [task] = runner._workshop._tasks.values()
         assert isinstance(hosted.spout, Numbers)
-        return hosted.spout, dict(task.state.items()) if task.state else {}
+        return hosted.spout, runner.state("bolt")
 
 
 @pytest.mark.parametrize("bolt", [Stateful(), AtTheEnd()], ids=["execute", "finish_batch"])

@@ -1,0 +1,86 @@
+"""Where the job of a batch runs: the stages of the plan, packets handed from list to list."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeAlias, final
+
+from sparkstorm.execution.batch import BatchInfo
+from sparkstorm.execution.job import StageJob
+from sparkstorm.execution.level import Workshop
+from sparkstorm.execution.reading import Load, Signal
+from sparkstorm.execution.report import Report
+from sparkstorm.execution.state_log import ChunkStore, MemoryStore
+from sparkstorm.planning.plan import Plan, Stage, StageKind
+
+__all__ = ["Jobs", "Loads", "LocalJobs"]
+
+Loads: TypeAlias = Mapping[int, Sequence[Load | Signal]]
+"""What each partition reads."""
+
+
+class Jobs(Protocol):
+    """What Spark is to the driver: runs the job of a batch, keeps the state that it wrote."""
+
+    def run(self, batch: BatchInfo, loads: Loads) -> tuple[list[bytes], list[Report]]:
+        """Run all stages; return the rows for the driver and what the tasks reported."""
+        ...
+
+    def commit(self) -> None:
+        """Keep the state that the last job wrote."""
+        ...
+
+    def stores(self) -> Mapping[str, ChunkStore]:
+        """The committed state of each task of a stateful bolt, by ``component/index``."""
+        ...
+
+    def close(self) -> None:
+        """The process ends."""
+        ...
+
+
+@final
+class LocalJobs:
+    """Runs every stage once, in this thread, with state in memory."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._workshop = Workshop(plan)
+        self._stores: dict[str, MemoryStore] = {}
+
+    def run(self, batch: BatchInfo, loads: Loads) -> tuple[list[bytes], list[Report]]:
+        """Run all stages; return the rows for the driver and what the tasks reported."""
+        boxes: dict[int, list[bytes]] = {}
+        reports: list[Report] = []
+        for stage in self._plan.stages:
+            moved: dict[int, list[bytes]] = {}
+            for partition in range(self._plan.partitions):
+                job = self._job(stage, partition, batch)
+                mine = loads.get(partition, ()) if stage.kind is StageKind.READ else ()
+                sent, told = job.run(boxes.get(partition, []), mine)
+                reports += told
+                for home, data in sent:
+                    moved.setdefault(home, []).append(data)
+            boxes = moved
+        return [data for box in boxes.values() for data in box], reports
+
+    def commit(self) -> None:
+        """Keep the state that the last job wrote."""
+        for store in self._stores.values():
+            store.commit()
+
+    def stores(self) -> Mapping[str, MemoryStore]:
+        """The state of each task of a stateful bolt, by ``component/index``."""
+        return self._stores
+
+    def close(self) -> None:
+        """Tell all bolts that the process ends."""
+        self._workshop.cleanup()
+
+    def _job(self, stage: Stage, partition: int, batch: BatchInfo) -> StageJob:
+        return StageJob(
+            workshop=self._workshop,
+            stage=stage,
+            partition=partition,
+            batch=batch,
+            attempt=f"{batch.number}",
+            store=lambda namespace: self._stores.setdefault(namespace, MemoryStore()),
+        )

@@ -1,0 +1,247 @@
+"""A cluster on a bad day: runs jobs as Spark does, with tasks lost, repeated and moved about."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, final
+
+from sparkstorm.delivery.taps import Tap, Taps
+from sparkstorm.execution.batch import BatchInfo
+from sparkstorm.execution.dispatch import Delivery
+from sparkstorm.execution.job import StageJob
+from sparkstorm.execution.level import Workshop
+from sparkstorm.execution.packet import DRIVER, Kind, Packet, read_head
+from sparkstorm.execution.report import Report
+from sparkstorm.execution.state_log import MemoryStore
+from sparkstorm.local.jobs import Loads
+from sparkstorm.planning.plan import Plan, Stage, StageKind
+from sparkstorm.testing.faults import Chance
+from sparkstorm.testing.witness import BrokenPromise
+
+__all__ = ["Disk", "JobLost", "SimulatedJobs", "TaskRun", "Watch"]
+
+_MAX_LOST_JOBS = 5
+"""A batch whose job failed so often goes through: no world is that bad."""
+
+
+class JobLost(Exception):
+    """The job of a batch failed, and has to be run again."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TaskRun:
+    """One run of one stage in one partition.
+
+    Attributes:
+        name: no other run has the same; it marks the state that the run writes.
+    """
+
+    name: str
+
+
+class Watch(Protocol):
+    """Told which runs there are, and which of them count in the end."""
+
+    def running(self, run: TaskRun) -> None:
+        """A run begins; all that bolts do until the next one is part of it."""
+        ...
+
+    def committed(self, number: int, runs: list[TaskRun], *, damaged: bool) -> None:
+        """A batch is committed, made up of these runs.
+
+        ``damaged`` says that some of its messages may rightly be lost.
+        """
+        ...
+
+
+@final
+class Disk:
+    """Committed state: it outlives all processes. A task's run works on a copy of its own."""
+
+    def __init__(self) -> None:
+        self.stores: dict[str, MemoryStore] = {}
+
+    def copy(self, namespace: str) -> MemoryStore:
+        """The state of a task as the last commit left it, to be changed."""
+        return self.stores.get(namespace, MemoryStore()).copy()
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """What one run left: packets, reports, changed state."""
+
+    run: TaskRun
+    sent: list[Delivery]
+    reports: list[Report]
+    stores: Mapping[str, MemoryStore]
+
+
+@final
+class SimulatedJobs:
+    """Runs the jobs of one driver's life on a handful of worker processes.
+
+    Each run of a task starts from the committed state, as with Spark. The state that is committed
+    is that of the runs whose packets were used.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        chance: Chance,
+        disk: Disk,
+        *,
+        life: int,
+        reproducible: bool,
+        watch: Watch,
+        on_tap: Tap,
+    ) -> None:
+        self._plan = plan
+        self._chance = chance
+        self._disk = disk
+        self._life = life
+        self._reproducible = reproducible
+        self._watch = watch
+        self._taps = Taps(plan, on_tap)
+        self._processes = [Workshop(plan) for _ in range(chance.faults.processes)]
+        self._outputs: dict[tuple[int, int], _Output] = {}
+        self._before: dict[tuple[int, int], _Output] = {}
+        self._number = -1
+        self._attempt = 0
+        self._runs = 0
+        self._damaged = False
+
+    def run(self, batch: BatchInfo, loads: Loads) -> tuple[list[bytes], list[Report]]:
+        """Run all stages, but for what is there already from a job that was lost.
+
+        Raises:
+            JobLost: the job failed.
+        """
+        self._begin(batch)
+        boxes: dict[int, list[bytes]] = {}
+        for index, stage in enumerate(self._plan.stages):
+            moved: dict[int, list[bytes]] = {}
+            for partition in range(self._plan.partitions):
+                output = self._outputs.get((index, partition))
+                if output is None:
+                    mine = boxes.get(partition, [])
+                    output = self._run_task(index, stage, partition, batch, mine, loads)
+                    self._replace(index, partition, output)
+                last = stage is self._plan.stages[-1]
+                for home, data in output.sent if last else self._meddle(output.sent, index):
+                    moved.setdefault(home, []).append(data)
+            for packets in moved.values():
+                self._chance.shuffle(packets)
+            boxes = moved
+            self._perhaps_lose_job(index)
+        reports = [report for output in self._outputs.values() for report in output.reports]
+        return [data for box in boxes.values() for data in box], reports
+
+    def commit(self) -> None:
+        """Keep the state of the runs that count."""
+        runs = []
+        for (stage, _), output in sorted(self._outputs.items()):
+            self._disk.stores.update(output.stores)
+            runs.append(output.run)
+            if stage == len(self._plan.stages) - 1:
+                self._taps.add(_tapped(output.sent))
+        # here and not by the driver, who may die between the commit and telling
+        self._taps.tell()
+        self._watch.committed(self._number, runs, damaged=self._damaged)
+
+    def stores(self) -> Mapping[str, MemoryStore]:
+        """The committed state of each task."""
+        return self._disk.stores
+
+    def close(self) -> None:
+        """Tell all bolts that their processes end."""
+        for process in self._processes:
+            process.cleanup()
+
+    def _begin(self, batch: BatchInfo) -> None:
+        if batch.number != self._number:
+            self._number, self._attempt, self._damaged = batch.number, 0, False
+            self._outputs.clear()
+        self._attempt += 1
+        self._before = dict(self._outputs)
+        where = f"batch {batch.number}, attempt {self._attempt}"
+        for key in list(self._outputs):
+            if not self._chance.strikes("reused_output", f"{where}, stage {key[0]} in {key[1]}"):
+                del self._outputs[key]
+        self._damaged |= bool(batch.excluded)
+
+    def _replace(self, stage: int, partition: int, output: _Output) -> None:
+        """Put an output in its place.
+
+        If it is not what a task behind it may have read in an earlier attempt, nothing behind it
+        can be used again: Spark compares checksums, and does the same.
+        """
+        self._outputs[stage, partition] = output
+        before = self._before.get((stage, partition))
+        if before is not None and sorted(before.sent) != sorted(output.sent):
+            for key in [key for key in self._outputs if key[0] > stage]:
+                del self._outputs[key]
+
+    def _run_task(
+        self,
+        index: int,
+        stage: Stage,
+        partition: int,
+        batch: BatchInfo,
+        packets: list[bytes],
+        loads: Loads,
+    ) -> _Output:
+        first = self._run_once(stage, partition, batch, packets, loads)
+        where = f"batch {batch.number}, stage {index} in partition {partition}"
+        if not self._chance.strikes("repeated_task", where):
+            return first
+        second = self._run_once(stage, partition, batch, packets, loads)
+        if self._reproducible and sorted(first.sent) != sorted(second.sent):
+            levels = [self._plan.levels[level].components for level in stage.levels]
+            raise BrokenPromise(
+                f"{where} ({levels}) sent other packets when it was run again. If a bolt is meant "
+                f"not to be deterministic, say reproducible=False"
+            )
+        return second
+
+    def _run_once(
+        self, stage: Stage, partition: int, batch: BatchInfo, packets: list[bytes], loads: Loads
+    ) -> _Output:
+        self._runs += 1
+        run = TaskRun(f"{self._life}.{batch.number}.{self._attempt}.{self._runs}")
+        stores: dict[str, MemoryStore] = {}
+        job = StageJob(
+            workshop=self._chance.pick(self._processes),
+            stage=stage,
+            partition=partition,
+            batch=batch,
+            attempt=run.name,
+            store=lambda name: stores.setdefault(name, self._disk.copy(name)),
+        )
+        self._watch.running(run)
+        mine = loads.get(partition, ()) if stage.kind is StageKind.READ else ()
+        return _Output(run, *job.run(list(packets), mine), stores)
+
+    def _meddle(self, sent: list[Delivery], stage: int) -> list[Delivery]:
+        """What arrives of what was sent; what is for the driver does not pass other tasks."""
+        arrived: list[Delivery] = []
+        for home, data in sent:
+            if read_head(data).target == DRIVER:
+                arrived.append((home, data))
+                continue
+            where = f"batch {self._number}, after stage {stage}"
+            copies = 0 if self._chance.strikes("lost_packet", where) else 1
+            copies += self._chance.strikes("doubled_packet", where)
+            self._damaged |= copies != 1
+            arrived += [(home, data)] * copies
+        return arrived
+
+    def _perhaps_lose_job(self, stage: int) -> None:
+        where = f"batch {self._number}, attempt {self._attempt}, after stage {stage}"
+        if self._attempt <= _MAX_LOST_JOBS and self._chance.strikes("lost_job", where):
+            raise JobLost
+
+
+def _tapped(sent: list[Delivery]) -> list[Packet]:
+    packets = [Packet.decode(data) for _, data in sent]
+    tapped = [packet for packet in packets if packet.head.kind is Kind.DATA]
+    return sorted(tapped, key=lambda packet: packet.head.order)

@@ -1,0 +1,169 @@
+"""Sources that outlive the driver, for simulated crashes: a queue, and a log."""
+
+from collections import Counter, deque
+from collections.abc import Hashable, Sequence
+from typing import Any, final
+
+from sparkstorm.components.collector import SpoutCollector
+from sparkstorm.components.context import TaskContext
+from sparkstorm.components.spout import PartitionedSpout, Split, Spout
+from sparkstorm.config import Config
+from sparkstorm.streams import Outputs
+from sparkstorm.testing.shared import Shared
+from sparkstorm.verdicts import Failure
+
+__all__ = ["LogSpout", "QueueSpout"]
+
+
+class _Queue(Shared):
+    """A queue on a server: it outlives the drivers that read from it."""
+
+    def __init__(self, rows: Sequence[Sequence[Any]]) -> None:
+        super().__init__()
+        self.rows = [list(row) for row in rows]
+        self.ready = deque(range(len(rows)))
+        self.held: dict[int, list[int]] = {}
+        self.acked: list[int] = []
+        self.given_up: list[int] = []
+        self.failures: Counter[int] = Counter()
+
+    def connect(self, client: int) -> None:
+        """Take back what the client's last connection did not ack."""
+        self.ready.extend(self.held.pop(client, ()))
+
+    def take(self, client: int) -> int | None:
+        """Give out a message; nobody else gets it until it is released."""
+        if not self.ready:
+            return None
+        number = self.ready.popleft()
+        self.held.setdefault(client, []).append(number)
+        return number
+
+
+@final
+class QueueSpout(Spout):
+    """Reads from a message queue as Storm's documents describe it, in memory.
+
+    An open message is given to nobody else; ``ack`` removes it, ``fail`` puts it back until it
+    failed more than ``max_retries`` times, and when a driver dies all of its open messages go
+    back. Message ids are the positions of the rows.
+
+    >>> QueueSpout([["storm"], ["spark"]], "word string").waiting
+    2
+    """
+
+    def __init__(self, rows: Sequence[Sequence[Any]], outputs: Outputs) -> None:
+        self.outputs = outputs
+        self._queue = _Queue(rows)
+
+    @property
+    def acked(self) -> list[int]:
+        """The positions of the rows that were acked, in order."""
+        return list(self._queue.acked)
+
+    @property
+    def given_up(self) -> list[int]:
+        """The positions of the rows that were given up, in order."""
+        return list(self._queue.given_up)
+
+    @property
+    def waiting(self) -> int:
+        """How many messages the queue could give out now."""
+        return len(self._queue.ready)
+
+    def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
+        """Connect; the messages of an earlier connection go back into the queue."""
+        self._client = context.task_index
+        self._max_retries = config.max_retries
+        self._collector = collector
+        self._queue.connect(self._client)
+
+    def next_tuple(self) -> None:
+        """Emit the next message."""
+        number = self._queue.take(self._client)
+        if number is not None:
+            self._collector.emit(self._queue.rows[number], msg_id=number)
+
+    def ack(self, msg_id: Hashable) -> None:
+        """Remove the message."""
+        self._release(msg_id)
+        self._queue.acked.append(_position(msg_id))
+
+    def fail(self, msg_id: Hashable, failure: Failure) -> None:
+        """Put the message back, or give it up."""
+        self._release(msg_id)
+        number, queue = _position(msg_id), self._queue
+        queue.failures[number] += 1
+        limit = self._max_retries
+        if failure.final or (limit is not None and queue.failures[number] > limit):
+            queue.given_up.append(number)
+            self._collector.give_up(msg_id, failure)
+        else:
+            queue.ready.append(number)
+
+    def exhausted(self) -> bool:
+        """Whether the queue has nothing to give out."""
+        return not self._queue.ready
+
+    def _release(self, msg_id: Hashable) -> None:
+        self._queue.held[self._client].remove(_position(msg_id))
+
+
+@final
+class LogSpout(PartitionedSpout):
+    """Reads rows as from a log with offsets; task i has every n-th row.
+
+    >>> LogSpout([["storm"], ["spark"]], "word string").outputs
+    'word string'
+    """
+
+    def __init__(
+        self, rows: Sequence[Sequence[Any]], outputs: Outputs, *, split_rows: int = 4
+    ) -> None:
+        self.outputs = outputs
+        self._rows = [list(row) for row in rows]
+        self._split_rows = split_rows
+        self._planned = 0
+        self._index, self._tasks = 0, 1
+
+    def open(self, config: Config, context: TaskContext) -> None:
+        """Take this task's share."""
+        self._index = context.task_index
+        self._tasks = len(context.component_tasks(context.component))
+
+    def plan(self, limit: int) -> list[Split]:
+        """Return the next rows of this task."""
+        left = len(range(self._index, len(self._rows), self._tasks)) - self._planned
+        count = min(limit, self._split_rows, left)
+        if count <= 0:
+            return []
+        first = self._index + self._planned * self._tasks
+        self._planned += count
+        return [Split(count=count, data={"first": first, "step": self._tasks, "rows": count})]
+
+    def read(self, split: Split) -> list[list[Any]]:
+        """Return all rows of the split as it was planned."""
+        first, step = split.data["first"], split.data["step"]
+        return [self._rows[first + n * step] for n in range(split.data["rows"])]
+
+    def msg_id(self, split: Split, position: int) -> int:
+        """The position of the row."""
+        picked = split.only[position] if split.only is not None else position
+        return int(split.data["first"] + picked * split.data["step"])
+
+    def snapshot(self) -> int:
+        """How many rows were planned."""
+        return self._planned
+
+    def restore(self, snapshot: Any) -> None:
+        """Go on where an earlier run ended."""
+        self._planned = int(snapshot)
+
+    def exhausted(self) -> bool:
+        """Whether all rows were planned."""
+        return self._planned >= len(range(self._index, len(self._rows), self._tasks))
+
+
+def _position(msg_id: Hashable) -> int:
+    assert isinstance(msg_id, int)  # noqa: S101 - it is the one that we emitted
+    return msg_id

@@ -1,0 +1,126 @@
+"""What really happened to a message, read from the diaries of committed runs.
+
+This knows nothing of roots, shares and ackers. It walks the tree by the names of the tuples: for
+each tuple that was emitted, every subscriber must have received as many copies as its grouping
+says, and have acked each.
+"""
+
+from collections import Counter
+from typing import final
+
+from sparkstorm.testing.cluster import TaskRun
+from sparkstorm.testing.random_topology import Child, Entry, RandomTopology, Some
+from sparkstorm.testing.simulation import Observer, Simulation
+from sparkstorm.testing.witness import BrokenPromise, Message
+from sparkstorm.topology.graph import Topology
+from sparkstorm.topology.grouping import All, Custom, Direct
+from sparkstorm.verdicts import Failure, Reason
+
+__all__ = ["Truth"]
+
+
+@final
+class Truth(Observer):
+    """Holds every verdict and every state against the diary of the topology's bolts.
+
+    - A message is acked only if its whole tree was received and acked in the batch that was
+      committed last.
+    - It fails with ``failed`` or ``error`` only if a bolt did so, and with ``lost`` only if
+      something was lost; ``timeout`` only if a bolt forgot a tuple of it.
+    - The committed state counts what committed runs counted, and nothing else.
+    """
+
+    def __init__(self, drawn: RandomTopology) -> None:
+        self._drawn = drawn
+        self._topology: Topology = drawn.topology
+        self._batch: dict[tuple[str, str], list[Entry]] = {}
+        self._damaged = False
+        self._forgotten: set[Message] = set()
+        self._counted: dict[str, Counter[tuple[int, int]]] = {}
+
+    def running(self, run: TaskRun) -> None:
+        """Let the bolts write into this run's part of the diary."""
+        self._drawn.diary.begin(run)
+
+    def committed(self, number: int, runs: list[TaskRun], *, damaged: bool) -> None:
+        """Take in what the runs of a committed batch did."""
+        self._batch = {}
+        self._damaged = damaged
+        for entry in self._drawn.diary.take(runs):
+            self._batch.setdefault((entry.component, entry.uid), []).append(entry)
+            if entry.counted is not None:
+                self._counted.setdefault(entry.component, Counter())[entry.counted] += 1
+        for spout, count in self._drawn.messages.items():
+            messages = [(spout, n) for n in range(count)]
+            self._forgotten.update(m for m in messages if "open" in self.statuses(m))
+
+    def verdict(self, message: Message, failure: Failure | None) -> None:
+        """Check that a verdict is what happened."""
+        found = self.statuses(message)
+        if failure is None:
+            if found - {"acked"}:
+                raise BrokenPromise(f"{message} was acked, but of its tree some was {found}")
+        elif not self._is_cause(message, failure, found):
+            raise BrokenPromise(f"{message} failed by {failure}, but its tree was {found}")
+
+    def driver_died(self) -> None:
+        """What a dead driver had not said yet may be lost."""
+        self._damaged = True
+
+    def settled(self, simulation: Simulation) -> None:
+        """Check that the state is what was counted."""
+        for component in simulation.runner.plan.stateful_components():
+            counted = self._counted.get(component, Counter())
+            state = simulation.runner.state(component)
+            if state != counted:
+                raise BrokenPromise(
+                    f"the state of {component} is {state}, and what was counted in committed "
+                    f"batches is {dict(counted)}"
+                )
+
+    def statuses(self, message: Message) -> set[str]:
+        """How the tuples of a message's tree ended in the last batch; ``missing`` if some did not.
+
+        Empty if nobody reads the message.
+        """
+        spout, number = message
+        found: set[str] = set()
+        waiting = [(spout, Child("default", f"{spout}:{number}"))]
+        while waiting:
+            source, child = waiting.pop()
+            for spec, edge in self._topology.subscribers(source, child.stream):
+                if child.to is not None and child.to != spec.id:
+                    continue
+                entries = self._batch.get((spec.id, child.uid), [])
+                match edge.grouping:
+                    case All():
+                        copies = spec.parallelism
+                    case Custom(Some()):
+                        copies = Some.copies(child.uid, spec.parallelism)
+                    case Direct() if child.to is None:
+                        copies = 0
+                    case _:
+                        copies = 1
+                # doubled twice it is there three times: nothing is missing, and XOR cannot tell
+                if len(entries) < copies or (len(entries) > copies and not self._damaged):
+                    found.add("missing")
+                for entry in entries:
+                    found.add(entry.status)
+                    waiting += [(spec.id, grandchild) for grandchild in entry.children]
+        return found
+
+    def _is_cause(self, message: Message, failure: Failure, found: set[str]) -> bool:
+        match failure.reason:
+            case Reason.FAILED:
+                return "failed" in (self._anywhere() if self._damaged else found)
+            case Reason.ERROR:
+                return "raised" in (self._anywhere() if self._damaged else found)
+            case Reason.TIMEOUT:
+                return message in self._forgotten
+            case Reason.LOST:
+                return self._damaged
+        return False
+
+    def _anywhere(self) -> set[str]:
+        """How any tuples ended: in a damaged batch some have lost their parents."""
+        return {entry.status for entries in self._batch.values() for entry in entries}
