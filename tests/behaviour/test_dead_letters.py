@@ -38,6 +38,20 @@ class Picky(ss.BasicBolt):
         collector.emit([text])
 
 
+class Enrich(ss.BasicBolt):
+    """Looks a number up: one in a hundred fails at first, one in a thousand always."""
+
+    outputs = "n long, customer string"
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        n = tup["n"]
+        if n % 1_000 == 500:
+            raise ValueError(f"{n} has no customer")
+        if n % 100 == 7 and tup.attempt == 1:
+            raise TimeoutError("the database is busy")
+        collector.emit([n, f"customer {n}"])
+
+
 class NeverAcks(ss.Bolt):
     """Keeps every tuple open, for ever."""
 
@@ -337,6 +351,28 @@ def test_poison_is_a_letter_with_its_payload(
     assert letter.failure.reason is ss.Reason.LOST
     assert letter.payload == {"sentence": "poison"}
     assert "ends every process" in letter.failure.message
+
+
+def test_ten_thousand_messages_with_some_bad_ones(run_keeping: Any, store: LetterStore) -> None:
+    """1 % fail once and 0.1 % always: exactly the latter are letters, all others are acked."""
+    always = [n for n in range(10_000) if n % 1_000 == 500]
+    topology = wired(IteratorSpout(range(10_000), "n long"), Enrich())
+    config = {"retry_backoff_secs": 0.1, "max_retries": 3}
+    with run_keeping(topology, config) as play:
+        if hasattr(play, "clock"):
+            for _ in range(5):
+                play.settle()
+                play.clock.advance(1)
+        statistics = play.drain()
+    assert (statistics.acked, statistics.given_up) == (10_000 - len(always), len(always))
+    assert statistics.failures == {"error": 100 + 4 * len(always)}
+    letters = list(store.letters())
+    assert sorted(letter.values[0] for letter in letters) == always
+    assert sorted(letter.msg_id for letter in letters) == always
+    for letter in letters:
+        assert (letter.attempts, letter.failure.reason) == (4, ss.Reason.ERROR)
+        assert letter.failure.message == f"ValueError: {letter.values[0]} has no customer"
+        assert letter.failure.component == "picky"
 
 
 # --- what is enough to show in this process ----------------------------------------------------

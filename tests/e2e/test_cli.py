@@ -169,3 +169,68 @@ def wait_for(word: str, process: "subprocess.Popen[str]") -> None:
     for line in process.stderr:
         if word in line:
             return
+
+
+CURABLE = """
+import os
+import sparkstorm as ss
+
+class Parse(ss.BasicBolt):
+    outputs = "n long"
+
+    def execute(self, tup, collector):
+        text = tup["sentence"]
+        if not text.isdigit() and not os.path.exists(os.environ["CURE"]):
+            raise ValueError(f"{text!r} is no number")
+        collector.emit([len(text)])
+
+def topology(args):
+    builder = ss.TopologyBuilder()
+    builder.set_spout("lines", ss.spouts.LinesSpout(*args))
+    builder.set_bolt("parse", Parse(), parallelism=2).shuffle_grouping("lines")
+    return builder.create_topology()
+"""
+
+
+def test_dead_letters_are_listed_shown_and_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run gives up two lines and says where they are; after a mend they go through."""
+    topology, text, cure = (tmp_path / name for name in ("curable.py", "text.txt", "cure"))
+    topology.write_text(CURABLE)
+    text.write_text("1\ntwo\n3\nfour\n5\n")
+    monkeypatch.setenv("CURE", str(cure))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    options = ("--available-now", "-c", "max_retries=1", "-c", "retry_backoff_secs=0")
+    checkpoint = ("--checkpoint", tmp_path / "checkpoint")
+
+    done = run(topology, *options, *checkpoint, "--", text)
+
+    assert done.returncode == 1, done.stderr
+    command = f"sparkstorm dead-letters list --checkpoint {tmp_path / 'checkpoint'}"
+    assert command in done.stderr
+    assert "2 given up, 0 pending, 2 dead letters" in done.stderr
+    listed = letters("list", *checkpoint, "--json")
+    found = {line["values"][0]: line for line in map(json.loads, listed.splitlines())}
+    assert sorted(found) == ["four", "two"]
+    assert {line["attempts"] for line in found.values()} == {2}
+    shown = letters("show", found["two"]["id"][:8], *checkpoint)
+    assert "ValueError: 'two' is no number" in shown
+    assert "raise ValueError" in shown
+
+    cure.touch()
+    assert "2 dead letters will be replayed" in letters("replay", "--all", *checkpoint)
+    again = run(topology, *options, *checkpoint, "--tap", "parse", "--", text)
+
+    assert again.returncode == 0, again.stderr
+    assert "2 dead letters replayed and acked" in again.stderr
+    rows = [json.loads(line)["values"]["n"] for line in again.stdout.splitlines()]
+    assert sorted(rows) == [3, 4]
+    assert letters("list", *checkpoint) == "no dead letters\n"
+
+
+def letters(*args: str | Path) -> str:
+    command = [*SPARKSTORM, "dead-letters", *map(str, args)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
