@@ -76,7 +76,7 @@ def held(runner: LocalRunner) -> int:
     from sparkstorm.execution.state_log import StateImage
 
     count = 0
-    for store in runner._stores.values():
+    for store in runner._jobs.stores().values():
         image = StateImage()
         image.load(store)
         count += len(image.tuples("waiting"))
@@ -179,10 +179,10 @@ def test_a_new_driver_drops_what_the_old_one_held() -> None:
     with start(topology) as first:
         first.run_until_idle()
         assert held(first) == 1
-        stores = first._stores
+        stores = first._jobs.stores()
     again, topology = paired()
     with start(topology) as second:
-        second._stores = stores
+        second._jobs._stores = stores
         again.feed(["a", "1"], msg_id="a1")  # not acked, so it comes again
         second.run_until_idle()
         assert held(second) == 1

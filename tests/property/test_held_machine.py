@@ -70,7 +70,7 @@ def make_topology() -> tuple[FeederSpout, ss.Topology]:
 def held(runner: LocalRunner) -> int:
     """Count what the committed state holds."""
     count = 0
-    for store in runner._stores.values():
+    for store in runner._jobs.stores().values():
         image = StateImage()
         image.load(store)
         count += len(image.tuples("waiting"))
@@ -100,7 +100,7 @@ def test_every_message_ends_once_and_nothing_stays_held(history: list[tuple[str,
                 clock.advance(_TIMEOUT_SECS / 3)
                 runner.run_until_idle()
             else:  # the image is gone: what the next batch sees comes from the store
-                runner._workshop = Workshop(runner.plan)
+                runner._jobs._workshop = Workshop(runner.plan)
             assert held(runner) <= runner.statistics().pending
         runner.run_until_idle()
         clock.advance(2 * _TIMEOUT_SECS)
