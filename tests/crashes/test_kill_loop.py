@@ -35,6 +35,7 @@ def kill_loop(
     return answer
 
 
+@pytest.mark.slow
 def test_workers_and_the_driver(absent: Callable[[str], NoReturn], tmp_path: Path) -> None:
     """Every line is processed, every count is that of the lines, whatever was killed when."""
     answer = kill_loop(absent, tmp_path, "--lines", "3000", "--pause", "4", secs=280)
