@@ -350,7 +350,7 @@ def test_poison_is_a_letter_with_its_payload(
     letter = only(store)
     assert letter.failure.reason is ss.Reason.LOST
     assert letter.payload == {"sentence": "poison"}
-    assert "ends every process" in letter.failure.message
+    assert "ended every process" in letter.failure.message
 
 
 def test_ten_thousand_messages_with_some_bad_ones(run_keeping: Any, store: LetterStore) -> None:
