@@ -72,7 +72,9 @@ def measure(session: object, with_bad_ones: bool) -> tuple[float, int]:
     builder.set_spout("orders", Orders())
     builder.set_bolt("enrich", Enrich(with_bad_ones), parallelism=2).shuffle_grouping("orders")
     config = ss.Config(retry_backoff_secs=0.2, max_retries=3, dead_letters="files")
-    run = ss.submit(builder.create_topology(), name="enrich", config=config, session=session)
+    topology = builder.create_topology()
+    quiet = {"session": session, "on_log": lambda line: None}
+    run = ss.submit(topology, name="enrich", config=config, **quiet)
     assert run.wait_until_drained(300)
     found = run.stop()
     given_up = MESSAGES // 1_000 if with_bad_ones else 0

@@ -173,7 +173,7 @@ class Config(BaseModel):
 
     def override(self, settings: Mapping[str, object]) -> "Config":
         """Return a copy with some fields replaced, checked like new ones."""
-        return Config(**{**self.model_dump(), **_by_name(settings)}) if settings else self
+        return Config(**{**dict(self), **_by_name(settings)}) if settings else self
 
 
 def _by_name(settings: Mapping[str, object]) -> dict[str, object]:

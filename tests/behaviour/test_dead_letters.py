@@ -2,9 +2,11 @@
 
 import gc
 import os
+import threading
 import tracemalloc
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -50,6 +52,18 @@ class Enrich(ss.BasicBolt):
         if n % 100 == 7 and tup.attempt == 1:
             raise TimeoutError("the database is busy")
         collector.emit([n, f"customer {n}"])
+
+
+@dataclass
+class Mailbox:
+    """A sink that cannot be pickled."""
+
+    letters: list[DeadLetter] = field(default_factory=list)
+    lock: Any = field(default_factory=threading.Lock)
+
+    def __call__(self, letters: list[DeadLetter]) -> None:
+        with self.lock:
+            self.letters += letters
 
 
 class NeverAcks(ss.Bolt):
@@ -336,6 +350,24 @@ def test_replay_that_fails_becomes_a_letter_again(run_keeping: Any, store: Lette
     assert RequestBox(store).names() == []
 
 
+def test_sinks_of_the_topology_and_of_one_spout(run_keeping: Any, store: LetterStore) -> None:
+    """A spout may have a sink of its own, or none at all; sinks never travel to the workers."""
+    common, own = Mailbox(), Mailbox()
+    builder = ss.TopologyBuilder()
+    mine = builder.set_spout("mine", NoFail(["bad mine"]))
+    mine.add_configuration("dead_letter_sink", own)
+    builder.set_spout("off", NoFail(["bad off"])).add_configuration("dead_letters", "off")
+    builder.set_spout("other", NoFail(["bad other"])).add_configuration("max_retries", 3)
+    bolt = builder.set_bolt("picky", Picky())
+    bolt.shuffle_grouping("mine").shuffle_grouping("other").shuffle_grouping("off")
+    with run_keeping(builder.create_topology(), {"dead_letter_sink": common}) as play:
+        statistics = play.drain()
+    assert (statistics.given_up, statistics.dead_letters) == (3, 2)
+    assert [letter.values for letter in own.letters] == [("bad mine",)]
+    assert [letter.values for letter in common.letters] == [("bad other",)]
+    assert list(store.letters()) == []
+
+
 @pytest.mark.spark
 def test_poison_is_a_letter_with_its_payload(
     run_on_spark: Any, store: LetterStore, tmp_path: Path
@@ -465,26 +497,6 @@ def test_retry_settings_per_component(run_locally: Any, tmp_path: Path) -> None:
             assert play.settle().failed == 1
             play.clock.advance(5)
             assert play.settle().dead_letters == 1
-
-
-def test_sink_of_one_spout(run_locally: Any) -> None:
-    """A spout may have a sink of its own; letters of others go to the files."""
-    SINK.clear()
-    builder = ss.TopologyBuilder()
-    mine = builder.set_spout("mine", NoFail(["bad mine"]))
-    mine.add_configuration("dead_letter_sink", SINK.extend)
-    builder.set_spout("off", NoFail(["bad off"])).add_configuration("dead_letters", "off")
-    builder.set_spout("other", NoFail(["bad other"]))
-    bolt = builder.set_bolt("picky", Picky())
-    bolt.shuffle_grouping("mine").shuffle_grouping("other").shuffle_grouping("off")
-    files = MemoryFiles()
-    with run_locally(builder.create_topology(), files=files) as play:
-        statistics = play.drain()
-    assert (statistics.given_up, statistics.dead_letters) == (3, 2)
-    assert only(LetterStore(files)).values == ("bad other",)
-
-
-SINK: list[DeadLetter] = []
 
 
 def test_rate_of_a_replay(run_locally: Any) -> None:

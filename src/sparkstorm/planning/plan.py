@@ -1,7 +1,7 @@
 """The plan: what runs where. Frozen values that every runner and every worker reads."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import final
@@ -145,6 +145,22 @@ class Plan:
         """The tasks of a component that live in a partition."""
         return [task for task in self.tasks[component] if self.home(task) == partition]
 
+    def for_workers(self) -> "Plan":
+        """Return it without the sinks of dead letters.
+
+        Only the driver calls those, and they may well hold what cannot be pickled.
+        """
+        specs = {
+            name: replace(spec, settings=_without_sink(spec.settings))
+            for name, spec in self.topology.components.items()
+        }
+        config = self.config.override({"dead_letter_sink": None})
+        return replace(self, topology=Topology(specs), config=config)
+
     def stateful_components(self) -> tuple[str, ...]:
         """The components that keep state, sorted."""
         return tuple(sorted(spec.id for spec in self.topology.bolts if spec.is_stateful))
+
+
+def _without_sink(settings: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in settings.items() if name != "dead_letter_sink"}

@@ -50,7 +50,7 @@ def lower(
         link: the path of the driver's link.
         token: its token.
     """
-    data = cloudpickle.dumps(plan)
+    data = cloudpickle.dumps(plan.for_workers())
     payload = PlanPayload(hashlib.blake2b(data, digest_size=16).hexdigest(), data)
     session.dataSource.register(SparkstormSource)
     frame = (
