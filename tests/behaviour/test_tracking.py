@@ -150,14 +150,14 @@ def test_no_ackers_acks_at_the_emit(run_topology: Any) -> None:
 def packets_of(play: Any, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Every packet that moves between stages from now on."""
     seen: list[bytes] = []
-    run_stage: Callable[..., dict[int, list[bytes]]] = play.runner._run_stage
+    run_stage: Callable[..., dict[int, list[bytes]]] = play.runner._jobs._run_stage
 
     def watched(*args: Any) -> dict[int, list[bytes]]:
         moved = run_stage(*args)
         seen.extend(data for box in moved.values() for data in box)
         return moved
 
-    monkeypatch.setattr(type(play.runner), "_run_stage", lambda _, *args: watched(*args))
+    monkeypatch.setattr(type(play.runner._jobs), "_run_stage", lambda _, *args: watched(*args))
     return seen
 
 
