@@ -228,6 +228,17 @@ def test_verdicts_reach_the_emitting_task(run_topology: Any) -> None:
         assert feeder.misdirected == []
 
 
+def test_open_trees_keep_nothing_out(run_locally: Any) -> None:
+    """What a bolt leaves open bounds new messages by max_spout_pending only, not by batches."""
+    feeder = FeederSpout("n int")
+    with run_locally(wired(feeder, AckOdd()), {"batch_max_messages": 1}) as play:
+        for number in (2, 4, 6, 8, 9):
+            feeder.feed([number], msg_id=number)
+        play.settle()
+        assert play.statistics().pending == 4
+        assert feeder.acked == [9]
+
+
 def test_max_spout_pending_holds(run_locally: Any) -> None:
     """A spout task is not asked for more while it has as many pending as it may."""
     feeder = FeederSpout("n int")
