@@ -150,14 +150,14 @@ def test_no_ackers_acks_at_the_emit(run_topology: Any) -> None:
 def packets_of(play: Any, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Every packet that moves between stages from now on."""
     seen: list[bytes] = []
-    run_stage: Callable[..., dict[int, list[bytes]]] = play.runner._run_stage
+    run_stage: Callable[..., dict[int, list[bytes]]] = play.runner._jobs._run_stage
 
     def watched(*args: Any) -> dict[int, list[bytes]]:
         moved = run_stage(*args)
         seen.extend(data for box in moved.values() for data in box)
         return moved
 
-    monkeypatch.setattr(type(play.runner), "_run_stage", lambda _, *args: watched(*args))
+    monkeypatch.setattr(type(play.runner._jobs), "_run_stage", lambda _, *args: watched(*args))
     return seen
 
 
@@ -226,6 +226,17 @@ def test_verdicts_reach_the_emitting_task(run_topology: Any) -> None:
         play.settle()
         assert sorted(feeder.acked) == list(range(1, 60, 2))
         assert feeder.misdirected == []
+
+
+def test_open_trees_keep_nothing_out(run_locally: Any) -> None:
+    """What a bolt leaves open bounds new messages by max_spout_pending only, not by batches."""
+    feeder = FeederSpout("n int")
+    with run_locally(wired(feeder, AckOdd()), {"batch_max_messages": 1}) as play:
+        for number in (2, 4, 6, 8, 9):
+            feeder.feed([number], msg_id=number)
+        play.settle()
+        assert play.statistics().pending == 4
+        assert feeder.acked == [9]
 
 
 def test_max_spout_pending_holds(run_locally: Any) -> None:

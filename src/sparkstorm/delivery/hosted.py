@@ -152,6 +152,11 @@ class HostedTask:
             return waiting + self._in_flight + len(self._refused)
 
     @property
+    def in_flight(self) -> int:
+        """Messages in a batch, or open after it."""
+        return self._in_flight
+
+    @property
     def left_failed(self) -> int:
         """Messages whose last attempt failed and that the spout has not emitted again."""
         return self._attempts.left_failed

@@ -104,8 +104,13 @@ class BatchPlanner:
         return max(1, int(config.max_pending_bytes / self._message_bytes / spouts))
 
     def intake_limit(self, task: int) -> int:
-        """How many messages a hosted task should hold ready: two batches, within its limit."""
-        return min(self.pending_limit(task), 2 * self._sizer.limit)
+        """How many messages a hosted task may have pending: so that the next batch is ready.
+
+        What a bolt holds over batches must not keep new messages out, since it may wait for them.
+        """
+        batch = self._sizer.limit
+        wanted = max(2 * batch, self._hosted[task].in_flight + batch)
+        return min(self.pending_limit(task), wanted)
 
     def _plan_hosted(self, number: int, task: HostedTask, share: int) -> list[PlannedLoad]:
         partitions = self._plan.partitions

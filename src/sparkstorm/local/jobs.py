@@ -39,27 +39,24 @@ class Jobs(Protocol):
 
 @final
 class LocalJobs:
-    """Runs every stage once, in this thread, with state in memory."""
+    """Runs every stage once, in this thread, with state in memory.
 
-    def __init__(self, plan: Plan) -> None:
+    Args:
+        plan: the topology's plan.
+        stores: the state of an earlier run, to go on with.
+    """
+
+    def __init__(self, plan: Plan, stores: dict[str, MemoryStore] | None = None) -> None:
         self._plan = plan
         self._workshop = Workshop(plan)
-        self._stores: dict[str, MemoryStore] = {}
+        self._stores = {} if stores is None else stores
 
     def run(self, batch: BatchInfo, loads: Loads) -> tuple[list[bytes], list[Report]]:
         """Run all stages; return the rows for the driver and what the tasks reported."""
         boxes: dict[int, list[bytes]] = {}
         reports: list[Report] = []
         for stage in self._plan.stages:
-            moved: dict[int, list[bytes]] = {}
-            for partition in range(self._plan.partitions):
-                job = self._job(stage, partition, batch)
-                mine = loads.get(partition, ()) if stage.kind is StageKind.READ else ()
-                sent, told = job.run(boxes.get(partition, []), mine)
-                reports += told
-                for home, data in sent:
-                    moved.setdefault(home, []).append(data)
-            boxes = moved
+            boxes = self._run_stage(stage, batch, boxes, loads, reports)
         return [data for box in boxes.values() for data in box], reports
 
     def commit(self) -> None:
@@ -74,6 +71,23 @@ class LocalJobs:
     def close(self) -> None:
         """Tell all bolts that the process ends."""
         self._workshop.cleanup()
+
+    def _run_stage(
+        self,
+        stage: Stage,
+        batch: BatchInfo,
+        boxes: Mapping[int, list[bytes]],
+        loads: Loads,
+        reports: list[Report],
+    ) -> dict[int, list[bytes]]:
+        moved: dict[int, list[bytes]] = {}
+        for partition in range(self._plan.partitions):
+            mine = loads.get(partition, ()) if stage.kind is StageKind.READ else ()
+            sent, told = self._job(stage, partition, batch).run(boxes.get(partition, []), mine)
+            reports += told
+            for home, data in sent:
+                moved.setdefault(home, []).append(data)
+        return moved
 
     def _job(self, stage: Stage, partition: int, batch: BatchInfo) -> StageJob:
         return StageJob(
