@@ -87,7 +87,7 @@ def topology(spec: dict[str, Any]) -> ss.Topology:
         second.custom_grouping("first", Wild())
     else:
         second.shuffle_grouping("first")
-    builder.set_bolt("count", Count(), _PARTITIONS).fields_grouping("pass", ["n"])
+    builder.set_bolt("count", Count(), _PARTITIONS).fields_grouping("second", ["n"])
     return builder.create_topology()
 
 
