@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -103,18 +104,23 @@ def count_words(cluster: tuple[str, list[int]], text: Path, folder: Path, kill: 
     master, workers = cluster
     result = folder / "result.json"
     pids = [str(pid) for pid in workers] if kill else []
-    script = Path(__file__).with_name("count_words.py")
+    run_driver("count_words.py", master, str(text), str(result), *pids)
+    return json.loads(result.read_text())
+
+
+def run_driver(script: str, *arguments: str, **environment: str) -> None:
+    """Run a driver program of this folder to its end."""
     source = str(Path(sparkstorm.__file__).parents[1])
+    ours = {"PYTHONPATH": source, "SPARK_LOCAL_IP": _LOOPBACK}
     done = subprocess.run(
-        [sys.executable, str(script), master, str(text), str(result), *pids],
-        env={**os.environ, "PYTHONPATH": source, "SPARK_LOCAL_IP": _LOOPBACK},
+        [sys.executable, str(Path(__file__).with_name(script)), *arguments],
+        env={**os.environ, **ours, **environment},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=400,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-6000:]
-    return json.loads(result.read_text())
 
 
 @pytest.mark.parametrize("kill", [False, True], ids=["undisturbed", "executor killed"])
@@ -129,3 +135,77 @@ def test_word_count(cluster: tuple[str, list[int]], text: Path, tmp_path: Path, 
     assert answer["tapped"] == words.total()
     assert (answer["acked"], answer["failed"], answer["pending"]) == (data.count("\n"), 0, 0)
     assert answer["batches"] > 2
+
+
+_SPECULATION = " ".join(
+    f"--conf spark.speculation{key}"
+    for key in ("=true", ".interval=50ms", ".multiplier=1.2", ".quantile=0.5", ".minTaskRuntime=1s")
+)
+_MESSAGES = {"kill": 8_000, "files": 8_000, "slow": 3_000}
+
+
+def recompute(
+    cluster: tuple[str, list[int]], folder: Path, how: str, *, messages: int, wild: bool
+) -> tuple[Any, int]:
+    """Run the numbers while Spark is disturbed; return the answer, and how many runs it repeated.
+
+    The seed of the disturbances is printed, so that a failure shows it.
+    """
+    master, workers = cluster
+    notes, result, seed = folder / "notes", folder / "result.json", random.randrange(2**32)
+    notes.mkdir()
+    spec = {
+        "master": master,
+        "workers": workers,
+        "messages": messages,
+        "folder": str(notes),
+        "disturb": how,
+        "seed": seed,
+        "times": 4,
+        "wild": wild,
+    }
+    print(json.dumps(spec))  # noqa: T201 - pytest shows it if the test fails
+    settings = {"PYSPARK_SUBMIT_ARGS": f"{_SPECULATION} pyspark-shell"} if how == "slow" else {}
+    run_driver("recompute.py", json.dumps(spec), str(result), **settings)
+    runs = Counter(tuple(path.name.split("-")[:3]) for path in notes.iterdir())
+    return json.loads(result.read_text()), runs.total() - len(runs)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(450)
+@pytest.mark.parametrize("how", ["kill", "files", "slow"])
+def test_repeated_tasks_fail_no_tree(
+    cluster: tuple[str, list[int]], tmp_path: Path, how: str
+) -> None:
+    """Executors killed in mid-stage, fetch failures, speculation: packets are the same again."""
+    messages = _MESSAGES[how]
+    answer, repeated = recompute(cluster, tmp_path, how, messages=messages, wild=False)
+    assert answer["drained"]
+    assert answer["disturbed"] or how == "slow"
+    assert repeated
+    assert (answer["failed"], answer["retried"], answer["pending"]) == (0, 0, 0)
+    assert answer["acked"] == messages
+    assert Counter(map(tuple, answer["counted"])) == Counter((n, 1) for n in range(messages))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(450)
+@pytest.mark.parametrize("how", ["kill", "files", "slow"])
+def test_bolts_that_are_not_deterministic_lose_nothing(
+    cluster: tuple[str, list[int]], tmp_path: Path, how: str
+) -> None:
+    """Routed at random, with the time in each tuple: what was acked was counted, and is committed.
+
+    A tree that came apart may fail and be tried again, and is counted again then; none is lost.
+    """
+    messages = _MESSAGES[how]
+    answer, repeated = recompute(cluster, tmp_path, how, messages=messages, wild=True)
+    assert answer["drained"]
+    assert repeated
+    assert (answer["acked"], answer["pending"]) == (messages, 0)
+    highest = dict.fromkeys(range(messages), 0)
+    for number, count in answer["counted"]:
+        assert count == highest[number] + 1  # as committed: no step is missing, none is doubled
+        highest[number] = count
+    assert min(highest.values()) >= 1
+    assert sum(highest.values()) <= messages + answer["failed"]
