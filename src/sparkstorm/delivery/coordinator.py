@@ -28,6 +28,8 @@ from sparkstorm.components.spout import PartitionedSpout, Split
 from sparkstorm.delivery.counts import Counts, FirstFailures
 from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.delivery.hosted import HostedTask
+from sparkstorm.delivery.journal import Journal
+from sparkstorm.delivery.lease import Fence, Unfenced
 from sparkstorm.delivery.partitioned import PartitionedTask
 from sparkstorm.delivery.planner import BatchPlanner
 from sparkstorm.delivery.plans import BatchPlan
@@ -64,6 +66,7 @@ class _Record:
     results: list[TallyResult] | None = None
     tapped: list[Packet] = field(default_factory=list)
     secs: float = 0.0
+    reports: Sequence[Report] = ()
     poisons: tuple[RootRange, ...] = ()
     recovered: BatchPlan | None = None
     """The whole plan of an earlier driver; ``plan`` is the part that can be run again."""
@@ -76,6 +79,7 @@ class Coordinator:
     Args:
         plan: the topology's plan.
         files: where plans and outcomes are kept.
+        fence: stands between this driver and the files, if others can reach them.
         clock: where the time comes from.
         run: a name for this driver's life.
         deliver: how verdicts reach hosted tasks.
@@ -90,6 +94,7 @@ class Coordinator:
         clock: Clock,
         *,
         run: str = "",
+        fence: Fence | None = None,
         deliver: Deliver | None = None,
         on_log: Callable[[LogLine], None] | None = None,
         on_tap: Tap | None = None,
@@ -97,7 +102,7 @@ class Coordinator:
         config = plan.config
         self.arrived = threading.Event()
         self._plan = plan
-        self._files = files
+        self._journal = Journal(files, fence or Unfenced())
         self._clock = clock
         self._deliver = deliver or (lambda task, acked, failed: task.deliver(acked, failed))
         self._on_log = on_log or _log
@@ -109,6 +114,7 @@ class Coordinator:
             on_progress=config.message_timeout_mode == "progress",
         )
         self._records: dict[int, _Record] = {}
+        self._unwritten: BatchPlan | None = None
         self._last = -1
         self._first_failures = FirstFailures(self._on_log)
         self._counts = Counts()
@@ -131,10 +137,9 @@ class Coordinator:
 
         Hosted spouts are opened by whoever runs their threads.
         """
-        last = max((int(name) for name in self._files.names("plans")), default=None)
         plan = BatchPlan(number=-1, run="")
-        if last is not None:
-            plan = BatchPlan.from_json(self._files.read(f"plans/{last}") or b"{}")
+        if (last := self._journal.last()) is not None:
+            plan = last
             self._recover(plan)
         now = self._clock.monotonic()
         for number, task in self.partitioned.items():
@@ -146,9 +151,7 @@ class Coordinator:
         """Write down that all verdicts were given, if so, and close the partitioned spouts."""
         with self._lock:
             if not self._records and self._last >= 0:
-                settled = self._planner.settled(self._last)
-                self._files.write(f"plans/{self._last}", settled.to_json())
-                self._files.delete(f"outcomes/{self._last}")
+                self._journal.write_plan(self._planner.settled(self._last))
         for task in self.partitioned.values():
             task.spout.close()
 
@@ -162,7 +165,11 @@ class Coordinator:
 
         Returns whether there is such a batch; if not, ask again later (``arrived`` is set when a
         hosted spout has emitted).
+
+        Raises:
+            SupersededError: another run has taken over the checkpoint; no verdicts were given.
         """
+        self._journal.check()
         with self._lock:
             for done in sorted(n for n in self._records if n < number):
                 self._commit(self._records.pop(done))
@@ -193,13 +200,19 @@ class Coordinator:
             record = self._records[number]
             record.excluded, record.poisons = tuple(excluded), tuple(poisons)
 
-    def finish(self, number: int, rows: Sequence[bytes], secs: float) -> None:
+    def finish(
+        self, number: int, rows: Sequence[bytes], secs: float, reports: Sequence[Report] = ()
+    ) -> None:
         """Take in what came out of a batch's job, before Spark commits it.
+
+        If Spark fails to, the batch is run and finished once more, and only the last time counts;
+        so what ``reports`` counted is taken in when it is committed.
 
         Raises:
             SparkstormError: a fault of the user's that must stop the topology.
             BatchError: the outcome is not whole.
         """
+        self._tell_lines(reports)
         packets = [Packet.decode(row) for row in rows]
         for packet in packets:
             if packet.head.kind is Kind.FATAL:
@@ -217,26 +230,21 @@ class Coordinator:
                 )
             tapped = (packet for packet in packets if packet.head.kind is Kind.DATA)
             record.tapped = sorted(tapped, key=lambda packet: packet.head.order)
-            if record.recovered is not None:
-                self._counts.emitted += record.plan.messages
             record.secs = secs
+            record.reports = reports
             if self.partitioned and self._plan.tracked:
-                self._files.write(f"outcomes/{number}", encode_outcome(outcomes))
+                self._journal.write_outcome(number, encode_outcome(outcomes))
 
     def note_reports(self, reports: Sequence[Report]) -> None:
         """Take in what tasks reported: counts and lines."""
-        with self._lock:
-            news = [(r.component, r.task, r.metrics) for r in reports]
-            merge_task_metrics(self._components, news)
-        for report in reports:
-            for line in report.lines:
-                self._on_log(line)
+        self._tell_lines(reports)
+        self._merge_counts(reports)
 
     @property
     def drained(self) -> bool:
         """Whether nothing is pending, and the spouts (if the intake is open) have nothing more."""
         with self._lock:
-            if self._records or self._taps.waiting or self._ledger.pending:
+            if self._records or self._unwritten or self._taps.waiting or self._ledger.pending:
                 return False
             tasks = self._tasks()
             if not self._intake_open:
@@ -280,15 +288,17 @@ class Coordinator:
     def _plan_batch(self, number: int) -> bool:
         self.arrived.clear()
         now = self._clock.monotonic()
-        plan = self._planner.plan(number, fresh=self._intake_open, now=now)
+        plan = self._unwritten or self._planner.plan(number, fresh=self._intake_open, now=now)
         if plan is None:
             return False
-        self._files.write(f"plans/{number}", plan.to_json())
+        self._unwritten = plan  # if the checkpoint cannot be written to, it waits here
+        self._journal.write_plan(plan)
+        self._unwritten = None
         self._records[number] = _Record(plan)
         self._last = number
         self._ledger.begin(plan.ranges, now)
         self._counts.emitted += plan.messages
-        self._purge(number)
+        self._journal.purge()
         return True
 
     def _tasks(self) -> list[HostedTask | PartitionedTask]:
@@ -302,6 +312,9 @@ class Coordinator:
             self._give_verdicts(verdicts)
             return
         now = self._clock.monotonic()
+        if record.recovered is not None:
+            self._counts.emitted += plan.messages
+        self._merge_counts(record.reports)
         verdicts = self._ledger.settle(plan.ranges, record.results, now)
         self._give_verdicts(_with_poisons(verdicts, record.poisons))
         if not self._plan.tracked:
@@ -315,7 +328,7 @@ class Coordinator:
     def _verdicts_of_earlier_driver(self, record: _Record) -> Verdicts:
         """The verdicts of a batch that an earlier driver committed, and may not have given."""
         lost = self._ledger.drop(record.plan.ranges, _NO_OUTCOME)
-        was, data = record.recovered, self._files.read(f"outcomes/{record.plan.number}")
+        was, data = record.recovered, self._journal.earlier_outcome(record.plan.number)
         if was is None or data is None or not was.ranges:
             return lost
         return carry_over(decode_outcome(data, was), was, record.plan, rest=lost)
@@ -349,17 +362,22 @@ class Coordinator:
         for _, failure in failed:
             self._first_failures.show(failure)
 
+    def _tell_lines(self, reports: Sequence[Report]) -> None:
+        for report in reports:
+            for line in report.lines:
+                self._on_log(line)
+
+    def _merge_counts(self, reports: Sequence[Report]) -> None:
+        with self._lock:
+            news = [(r.component, r.task, r.metrics) for r in reports]
+            merge_task_metrics(self._components, news)
+
     def _ack_untracked(self, plan: BatchPlan) -> None:
         for planned in plan.loads:
             self._counts.acked += planned.load.count
             split: Split | None = planned.load.split
             if split is not None:
                 self.partitioned[planned.load.task].done_untracked(split)
-
-    def _purge(self, number: int) -> None:
-        """Drop what no restart can need: the plan of ``number`` holds what is owed before it."""
-        self._files.delete(f"plans/{number - 2}")
-        self._files.delete(f"outcomes/{number - 1}")
 
     def _spout_log(self, component: str, task: int, level: str, text: str) -> None:
         self._on_log(LogLine(component, task, level, text))

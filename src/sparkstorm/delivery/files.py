@@ -16,6 +16,13 @@ class CheckpointFiles(Protocol):
         """Write a file atomically."""
         ...
 
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file that is not there yet; returns False, and does nothing, if it is.
+
+        If several processes create the same file at once, exactly one of them is told True.
+        """
+        ...
+
     def delete(self, name: str) -> None:
         """Delete a file if it is there."""
         ...
@@ -39,6 +46,10 @@ class MemoryFiles:
     def write(self, name: str, data: bytes) -> None:
         """Write a file."""
         self._files[name] = data
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file that is not there yet; returns False if it is."""
+        return self._files.setdefault(name, data) is data
 
     def delete(self, name: str) -> None:
         """Delete a file if it is there."""

@@ -2,7 +2,8 @@
 
 import heapq
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -15,6 +16,7 @@ from sparkstorm.components.spout import PartitionedSpout, Positions, Split
 from sparkstorm.delivery.hosted import SpoutLog
 from sparkstorm.delivery.plans import Outstanding
 from sparkstorm.delivery.retry import RetryPolicy
+from sparkstorm.errors import ComponentError, SparkstormError
 from sparkstorm.execution.reading import Load
 from sparkstorm.planning.plan import Plan
 from sparkstorm.streams import DEFAULT_STREAM
@@ -123,7 +125,8 @@ class PartitionedTask:
             planned.append((item.split, item.attempt))
         each = -(-limit // pieces)
         while fresh and limit > 0:
-            splits = [split for split in self._spout.plan(min(each, limit)) if split.count]
+            with self._calling("plan"):
+                splits = [split for split in self._spout.plan(min(each, limit)) if split.count]
             if not splits:
                 break
             planned += [(split, 1) for split in splits]
@@ -148,7 +151,7 @@ class PartitionedTask:
 
     def done_untracked(self, split: Split) -> None:
         """Ack a split of an untracked topology: its batch is committed."""
-        self._spout.ack(split, [(0, split.count)])
+        self._ack(split, [(0, split.count)])
 
     def deliver(self, acked: U64, failed: Sequence[tuple[int, Failure]], now: float) -> None:
         """Call the spout's ack and fail, and set aside what is to be tried again."""
@@ -158,7 +161,7 @@ class PartitionedTask:
             done = (acked[start:stop] - np.uint64(first)).astype(np.int64)
             broken = [(root - first, why) for root, why in failed if first <= root < last]
             if len(done):
-                self._spout.ack(pending.split, ranges_of(done))
+                self._ack(pending.split, ranges_of(done))
             self._retry(first, pending, broken, now)
             ended = np.concatenate([done, np.array([p for p, _ in broken], np.int64)])
             self._in_flight -= len(ended)
@@ -175,6 +178,22 @@ class PartitionedTask:
         ]
         return owed + [item for _, _, item in self._retries]
 
+    def _ack(self, split: Split, positions: Positions) -> None:
+        with self._calling("ack"):
+            self._spout.ack(split, positions)
+
+    @contextmanager
+    def _calling(self, method: str) -> Iterator[None]:
+        """Around the user's code: what it raises is the spout's fault, not Spark's."""
+        try:
+            yield
+        except SparkstormError:
+            raise
+        except Exception as error:
+            raise ComponentError(
+                f"spout {self.component!r} raised in {method}: {type(error).__name__}: {error}"
+            ) from error
+
     def _retry(
         self, first: int, pending: _Pending, broken: list[tuple[int, Failure]], now: float
     ) -> None:
@@ -186,7 +205,8 @@ class PartitionedTask:
         for group in by_reason.values():
             positions = np.array([position for position, _ in group], np.int64)
             failure = group[0][1]
-            self._spout.fail(pending.split, ranges_of(positions), failure)
+            with self._calling("fail"):
+                self._spout.fail(pending.split, ranges_of(positions), failure)
             key = first + int(positions[0])
             wait = None if failure.final else self._policy.delay(attempt=pending.attempt, key=key)
             if wait is None:

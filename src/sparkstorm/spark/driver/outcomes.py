@@ -1,9 +1,9 @@
 """foreachBatch: run a batch's job, again with less if it fails, and hand its outcome over."""
 
 import logging
-import re
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, final
 
 from pyspark.accumulators import Accumulator
@@ -13,6 +13,7 @@ from sparkstorm.delivery.coordinator import Coordinator
 from sparkstorm.delivery.halving import Halving
 from sparkstorm.errors import BatchError, SparkstormError
 from sparkstorm.execution.report import Report
+from sparkstorm.spark.driver.causes import cause_of
 from sparkstorm.spark.rows import BATCH_PROPERTY
 
 __all__ = ["BatchRunner"]
@@ -34,6 +35,7 @@ class BatchRunner:
         coordinator: Coordinator,
         reports: "Accumulator[list[Report]]",
         timeout_secs: float,
+        jvm_is_gone: Callable[[], bool],
     ) -> None:
         self.run_id = ""
         self.error: SparkstormError | None = None
@@ -41,6 +43,7 @@ class BatchRunner:
         self._coordinator = coordinator
         self._reports = reports
         self._timeout_secs = timeout_secs
+        self._jvm_is_gone = jvm_is_gone
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         """Run a batch."""
@@ -52,6 +55,7 @@ class BatchRunner:
 
     def _run(self, frame: DataFrame, number: int) -> None:
         halving: Halving | None = None
+        self._coordinator.leave_out(number, ())  # what an earlier query may have left out
         while True:
             started = time.monotonic()
             try:
@@ -60,12 +64,12 @@ class BatchRunner:
             except SparkstormError:
                 raise
             except Exception as error:
-                if self.stopping:  # the job was cancelled by whoever stops the query
+                if self.stopping or self._jvm_is_gone():  # the job failed with the query
                     raise
                 halving = halving or Halving(self._coordinator.info(number).ranges)
                 self._leave_out(number, halving, error)
-        self._coordinator.finish(number, rows, time.monotonic() - started)
-        self._coordinator.note_reports(self._take_reports())
+        secs = time.monotonic() - started
+        self._coordinator.finish(number, rows, secs, self._take_reports())
 
     def _act(self, frame: DataFrame, number: int) -> list[bytes]:
         context = frame.sparkSession.sparkContext
@@ -82,7 +86,7 @@ class BatchRunner:
     def _leave_out(self, number: int, halving: Halving, error: Exception) -> None:
         if not halving.tried:
             raise BatchError(
-                f"batch {number} fails even without any message: {_cause(error)}"
+                f"batch {number} fails even without any message: {cause_of(error)}"
             ) from error
         excluded = halving.failed()
         self._take_reports()
@@ -91,20 +95,10 @@ class BatchRunner:
             "the job of batch %s failed and is run again with %s messages: %s",
             number,
             halving.tried,
-            _cause(error),
+            cause_of(error),
         )
 
     def _take_reports(self) -> list[Report]:
         taken = self._reports.value
         self._reports.value = []
         return taken
-
-
-_PYTHON_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Exit|Fault)\b.*")
-
-
-def _cause(error: Exception) -> str:
-    """What went wrong in one line: the last error of a worker's traceback, if there is one."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    raised = [line for line in lines if _PYTHON_ERROR.match(line) and not line.startswith("org.")]
-    return next(reversed(raised), lines[0] if lines else type(error).__name__)
