@@ -44,12 +44,16 @@ class Journal:
 
         A plan is only told to Spark after it is written and the epoch is found to be still the
         newest. So one of an older epoch and a higher number was never run.
+
+        Raises:
+            SupersededError: another run has taken over; what is there may be newer than this run.
         """
-        if not (found := self._sorted("plans")):
-            return None
-        self._read_epoch, number = found[-1]
-        data = self._files.read(_name("plans", self._read_epoch, number))
-        return BatchPlan.from_json(data or b"{}")
+        found = self._sorted("plans")
+        if found:
+            self._read_epoch = found[-1][0]
+        data = self._files.read(_name("plans", *found[-1])) if found else None
+        self.check()
+        return None if data is None else BatchPlan.from_json(data)
 
     def write_plan(self, plan: BatchPlan) -> None:
         """Make a plan durable.
