@@ -62,6 +62,7 @@ class _Record:
     """A batch between its plan and its commit."""
 
     plan: BatchPlan
+    durable: bool = True
     excluded: tuple[RootRange, ...] = ()
     results: list[TallyResult] | None = None
     tapped: list[Packet] = field(default_factory=list)
@@ -69,7 +70,8 @@ class _Record:
     reports: Sequence[Report] = ()
     poisons: tuple[RootRange, ...] = ()
     recovered: BatchPlan | None = None
-    """The whole plan of an earlier driver; ``plan`` is the part that can be run again."""
+    """The whole plan of an earlier driver, whose batch this still is; ``plan`` is the part that
+    can be run again."""
 
 
 @final
@@ -147,11 +149,14 @@ class Coordinator:
             owed = [item for item in plan.outstanding if item.owner == owner]
             task.open(plan.cursors.get(owner), owed, now)
 
-    def close(self) -> None:
-        """Write down that all verdicts were given, if so, and close the partitioned spouts."""
+    def close(self, clean: bool = True) -> None:
+        """Close the partitioned spouts; if ``clean``, write down how far all verdicts were given.
+
+        If not, it is for the next driver as if this one had died: perhaps of a message.
+        """
         with self._lock:
-            if not self._records and self._last >= 0:
-                self._journal.write_plan(self._planner.settled(self._last))
+            if clean and self._last >= 0:
+                self._write_last_word()
         for task in self.partitioned.values():
             task.spout.close()
 
@@ -179,9 +184,18 @@ class Coordinator:
             return number in self._records or self._plan_batch(number)
 
     def loads(self, number: int) -> Mapping[int, list[Load]]:
-        """What each partition reads in a planned batch."""
+        """What each partition reads in a planned batch.
+
+        That it is asked for shows, for a batch of an earlier driver, that it is not committed.
+        """
         with self._lock:
-            return self._records[number].plan.by_partition()
+            record = self._records[number]
+            if record.recovered is not None:
+                self._rerun(record, record.recovered)
+            if not record.durable:
+                self._journal.write_plan(record.plan)
+                record.durable = True
+            return record.plan.by_partition()
 
     def info(self, number: int) -> BatchInfo:
         """What the tasks of a planned batch need to know."""
@@ -312,8 +326,6 @@ class Coordinator:
             self._give_verdicts(verdicts)
             return
         now = self._clock.monotonic()
-        if record.recovered is not None:
-            self._counts.emitted += plan.messages
         self._merge_counts(record.reports)
         verdicts = self._ledger.settle(plan.ranges, record.results, now)
         self._give_verdicts(_with_poisons(verdicts, record.poisons))
@@ -335,10 +347,29 @@ class Coordinator:
 
     def _recover(self, plan: BatchPlan) -> None:
         """Take up the last batch of an earlier driver: Spark runs it again if it must."""
-        runnable = self._planner.take_up(plan)
+        now = self._clock.monotonic()
+        runnable = self._planner.take_up(plan, now)
         self._records[plan.number] = _Record(runnable, recovered=plan)
         self._last = plan.number
-        self._ledger.begin(runnable.ranges, self._clock.monotonic())
+        self._ledger.begin(runnable.ranges, now)
+
+    def _rerun(self, record: _Record, was: BatchPlan) -> None:
+        """Make the batch of an earlier driver one of this driver's own."""
+        now = self._clock.monotonic()
+        self._ledger.drop(record.plan.ranges, _NO_OUTCOME)
+        width = 0 if was.clean else was.messages
+        record.plan = self._planner.rerun(record.plan, width=width, now=now)
+        record.recovered = None
+        self._ledger.begin(record.plan.ranges, now)
+        self._counts.emitted += record.plan.messages
+        record.durable = False
+
+    def _write_last_word(self) -> None:
+        if not self._records:
+            plan = self._planner.settled(self._last)
+            self._journal.write_plan(replace(plan, clean=True))
+        elif (record := self._records[self._last]).recovered is None:
+            self._journal.write_plan(replace(record.plan, clean=True))
 
     def _give_verdicts(self, verdicts: Verdicts) -> None:
         failed: dict[int, list[tuple[int, Failure]]] = {}

@@ -13,6 +13,8 @@ from sparkstorm.acking.ids import U64, make_root
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import Spout
+from sparkstorm.delivery.remembered import DIED_OF_IT, Tries, digest_of, digests_of
+from sparkstorm.delivery.retry import RetryPolicy
 from sparkstorm.errors import EmitError, SparkstormError, SpoutConnectionError
 from sparkstorm.execution.columns import CoderError, make_column
 from sparkstorm.execution.packet import Body, PacketWriter
@@ -39,6 +41,7 @@ class _Lot(NamedTuple):
     stream: str
     tracked: bool
     attempt: int
+    width: int = 0
 
 
 @dataclass(slots=True)
@@ -117,13 +120,15 @@ class HostedTask:
         self._spout: Spout = cloudpickle.loads(cloudpickle.dumps(spec.component))
         self._lock = threading.Lock()
         self._is_open = False
-        self._attempts: dict[Hashable, int] = {}
+        self._tries: dict[Hashable, Tries] = {}
+        self._earlier: dict[int, Tries] = {}
         self._left_failed: set[Hashable] = set()
         self._intake: dict[_Lot, _Intake] = {}
         self._pending: dict[int, _Pending] = {}
         self._in_flight = 0
         self._refused: deque[tuple[Hashable, Failure]] = deque()
         self._config = plan.config.override(dict(spec.settings))
+        self._policy = RetryPolicy.of(self._config)
 
     @property
     def spout(self) -> Spout:
@@ -147,6 +152,12 @@ class HostedTask:
         """Messages emitted and not yet in a batch."""
         with self._lock:
             return sum(len(box) for box in self._intake.values())
+
+    @property
+    def widths(self) -> set[int]:
+        """The widths of the suspects that wait (:mod:`remembered`)."""
+        with self._lock:
+            return {lot.width for lot, box in self._intake.items() if lot.width and len(box)}
 
     @property
     def drained(self) -> bool:
@@ -203,8 +214,12 @@ class HostedTask:
             )
         tracked = msg_id is not None and self._plan.tracked
         self._left_failed.discard(msg_id)
+        tries = self._tries_of(msg_id) if tracked else _FIRST_TRY
+        if tries.width == 1 and self._policy.delay(attempt=tries.attempt - 1, key=0) is None:
+            self._refused.append((msg_id, DIED_OF_IT))
+            return
         with self._lock:
-            lot = _Lot(stream, tracked, self._attempts.get(msg_id, 1) if tracked else 1)
+            lot = _Lot(stream, tracked, tries.attempt, tries.width)
             box = self._intake.setdefault(lot, _Intake())
             box.rows.append(tuple(values))
             box.msg_ids.append(msg_id)
@@ -214,10 +229,13 @@ class HostedTask:
         if msg_id is not None and not tracked:
             self._spout.ack(msg_id)
 
-    def plan(self, limit: int, sequence: int, lane: int) -> list[tuple[Load, int]]:
-        """Put up to ``limit`` messages into (load, attempt), numbered from ``sequence``."""
+    def plan(self, limit: int, sequence: int, lane: int, width: int = 0) -> list[tuple[Load, int]]:
+        """Put up to ``limit`` messages into (load, attempt), numbered from ``sequence``.
+
+        Only suspects of a ``width``; by default only messages that are no suspects.
+        """
         loads: list[tuple[Load, int]] = []
-        for lot in list(self._intake):
+        for lot in [lot for lot in list(self._intake) if lot.width == width]:
             with self._lock:
                 taken = self._intake[lot].take(limit)
                 if not len(self._intake[lot]):
@@ -230,6 +248,19 @@ class HostedTask:
                     loads.append((load, lot.attempt))
         return loads
 
+    def remember(self, earlier: dict[int, Tries]) -> None:
+        """Take in what an earlier driver left behind, to know its messages again."""
+        self._earlier = earlier
+
+    def known(self) -> list[Tries]:
+        """What a later driver is to know, should this one end."""
+        # copies, since the spout's thread goes on
+        return list(self._tries.values()) + list(self._earlier.values())
+
+    def ids_of(self, load: Load) -> bytes:
+        """The digests of a load's message ids, as an array's bytes."""
+        return b"" if load.first is None else digests_of(self._pending[load.first])
+
     def deliver(self, acked: U64, failed: Sequence[tuple[int, Failure]]) -> None:
         """Call the spout's ack and fail; roots that are not pending here are passed over."""
         for first, ids in list(self._pending.items()):
@@ -237,7 +268,7 @@ class HostedTask:
             for root in acked[start:stop].tolist():
                 msg_id = self._forget(ids, root - first)
                 if msg_id is not _GONE:
-                    self._attempts.pop(msg_id, None)
+                    self._tries.pop(msg_id, None)
                     self._spout.ack(msg_id)
                     self._ended()
             for root, failure in failed:
@@ -257,7 +288,7 @@ class HostedTask:
 
     def give_up(self, msg_id: Hashable, failure: Failure) -> None:
         """Note that a message will not be tried again."""
-        self._attempts.pop(msg_id, None)
+        self._tries.pop(msg_id, None)
         self._left_failed.discard(msg_id)
         self.given_up += 1
         self.log("error", f"message {msg_id!r} was given up: {failure}")
@@ -267,16 +298,18 @@ class HostedTask:
         self._log(self.component, self.task, level, text)
 
     def _fail(self, msg_id: Hashable, failure: Failure) -> None:
-        attempt = self._attempts.get(msg_id, 1)
-        failure = replace(failure, attempt=attempt)
+        tries = self._tries.get(msg_id) or Tries(digest_of(msg_id))
+        known_to_kill = failure is DIED_OF_IT
+        tried = tries.attempt - known_to_kill
+        failure = replace(failure, attempt=tried)
         if type(self._spout).fail is Spout.fail:
             self.give_up(msg_id, failure)
             return
-        self._attempts[msg_id] = attempt + 1
+        self._tries[msg_id] = Tries(tries.digest, tried + 1, tries.width if known_to_kill else 0)
         self._left_failed.add(msg_id)
-        if len(self._attempts) > _MAX_FAILED_IDS:
-            oldest = next(iter(self._attempts))
-            del self._attempts[oldest]
+        if len(self._tries) > _MAX_FAILED_IDS:
+            oldest = next(iter(self._tries))
+            del self._tries[oldest]
             self._left_failed.discard(oldest)
         self._spout.fail(msg_id, failure)
 
@@ -353,6 +386,14 @@ class HostedTask:
         for values in columns:
             values[:] = [value for row, value in enumerate(values) if row not in bad]
 
+    def _tries_of(self, msg_id: Hashable) -> Tries:
+        known = self._tries.get(msg_id)
+        if known is None and self._earlier:
+            known = self._earlier.pop(digest_of(msg_id), None)
+            if known is not None:
+                self._tries[msg_id] = known
+        return known or _FIRST_TRY
+
     def _forget(self, ids: "_Pending", index: int) -> Hashable:
         msg_id, ids[index] = ids[index], _GONE
         if msg_id is not _GONE:
@@ -366,6 +407,8 @@ class HostedTask:
 
 
 _GONE: Hashable = object()
+
+_FIRST_TRY = Tries(0)
 
 
 class _Pending(list[Hashable]):

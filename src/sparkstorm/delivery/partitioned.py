@@ -4,7 +4,7 @@ import heapq
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import cloudpickle
@@ -15,6 +15,7 @@ from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import PartitionedSpout, Positions, Split
 from sparkstorm.delivery.hosted import SpoutLog
 from sparkstorm.delivery.plans import Outstanding
+from sparkstorm.delivery.remembered import DIED_OF_IT
 from sparkstorm.delivery.retry import RetryPolicy
 from sparkstorm.errors import ComponentError, SparkstormError
 from sparkstorm.execution.reading import Load
@@ -72,6 +73,7 @@ class PartitionedTask:
         self._spout: PartitionedSpout = cloudpickle.loads(cloudpickle.dumps(spec.component))
         self._pending: dict[int, _Pending] = {}
         self._retries: list[tuple[float, int, Outstanding]] = []
+        self._suspects: list[Outstanding] = []
         self._tie = itertools.count()
         self._in_flight = 0
 
@@ -88,7 +90,13 @@ class PartitionedTask:
     @property
     def waiting_retries(self) -> int:
         """Messages that wait for their next try."""
-        return sum(item.split.count for _, _, item in self._retries)
+        retries = [item for _, _, item in self._retries]
+        return sum(item.split.count for item in (*retries, *self._suspects))
+
+    @property
+    def widths(self) -> set[int]:
+        """The widths of the suspects that wait (:mod:`remembered`)."""
+        return {item.width for item in self._suspects}
 
     @property
     def drained(self) -> bool:
@@ -100,7 +108,7 @@ class PartitionedTask:
         if cursor is not None:
             self._spout.restore(cursor)
         for item in outstanding:
-            heapq.heappush(self._retries, (now, next(self._tie), item))
+            self._set_aside(item, now)
         context = TaskContext(
             topology=self._plan.name,
             component=self.component,
@@ -132,6 +140,41 @@ class PartitionedTask:
             planned += [(split, 1) for split in splits]
             limit -= sum(split.count for split in splits)
         return planned
+
+    def plan_suspects(self, limit: int, width: int) -> list[tuple[Split, int]]:
+        """Return (split, attempt) for up to ``limit`` suspects of a width."""
+        planned, left = [], []
+        for item in self._suspects:
+            count = min(limit, item.split.count) if item.width == width else 0
+            if count:
+                planned.append((item.split.narrow(range(count)), item.attempt))
+                limit -= count
+            if count < item.split.count:
+                rest = item.split.narrow(range(count, item.split.count)) if count else item.split
+                left.append(replace(item, split=rest))
+        self._suspects = left
+        return planned
+
+    def take_back(self, first: int, width: int, now: float) -> None:
+        """Set a load aside whose batch did not end, because the driver did.
+
+        Args:
+            first: the load's first root.
+            width: how many messages ran when the driver died; 0 if it ended in good order.
+            now: the time.
+        """
+        pending = self._pending.pop(first)
+        self._in_flight -= pending.split.count
+        attempt = pending.attempt
+        if width == 1:
+            failure = replace(DIED_OF_IT, attempt=attempt)
+            if self._policy.delay(attempt=attempt, key=first) is None:
+                self._fail(pending.split, [(0, 1)], failure)
+                self._give_up(pending, [0], failure)
+                return
+            attempt += 1
+        item = Outstanding(owner=self.owner, split=pending.split, attempt=attempt, width=width)
+        self._set_aside(item, now)
 
     def load(self, split: Split, attempt: int, sequence: int, lane: int) -> Load:
         """Make the load of a split and note it as pending."""
@@ -176,11 +219,21 @@ class PartitionedTask:
             for first, pending in self._pending.items()
             if first not in skip
         ]
-        return owed + [item for _, _, item in self._retries]
+        return owed + [item for _, _, item in self._retries] + self._suspects
 
     def _ack(self, split: Split, positions: Positions) -> None:
         with self._calling("ack"):
             self._spout.ack(split, positions)
+
+    def _fail(self, split: Split, positions: Positions, failure: Failure) -> None:
+        with self._calling("fail"):
+            self._spout.fail(split, positions, failure)
+
+    def _set_aside(self, item: Outstanding, now: float) -> None:
+        if item.width:
+            self._suspects.append(item)
+        else:
+            heapq.heappush(self._retries, (now, next(self._tie), item))
 
     @contextmanager
     def _calling(self, method: str) -> Iterator[None]:
@@ -205,8 +258,7 @@ class PartitionedTask:
         for group in by_reason.values():
             positions = np.array([position for position, _ in group], np.int64)
             failure = group[0][1]
-            with self._calling("fail"):
-                self._spout.fail(pending.split, ranges_of(positions), failure)
+            self._fail(pending.split, ranges_of(positions), failure)
             key = first + int(positions[0])
             wait = None if failure.final else self._policy.delay(attempt=pending.attempt, key=key)
             if wait is None:

@@ -1,5 +1,6 @@
 """What a batch holds: its loads by partition, durable before Spark hears its number."""
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,12 +17,16 @@ __all__ = ["BatchPlan", "Outstanding", "PlannedLoad"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLoad:
-    """A load, where it is read, which try of its messages it is, and whose (``owner``)."""
+    """A load, where it is read, which try of its messages it is, and whose (``owner``).
+
+    ``ids`` are digests of hosted messages' ids, written down only if a driver before this one died.
+    """
 
     load: Load
     partition: int
     attempt: int = 1
     owner: str = ""
+    ids: bytes = b""
 
     @property
     def range(self) -> RootRange | None:
@@ -35,12 +40,14 @@ class Outstanding:
     """A split of a partitioned spout that is neither acked nor in a running batch.
 
     ``owner`` is the spout task as ``component/index``: task numbers shift when components are
-    added, so nothing durable is named by them.
+    added, so nothing durable is named by them. ``width`` is above 0 for suspects: see
+    :mod:`remembered`.
     """
 
     owner: str
     split: Split
     attempt: int
+    width: int = 0
 
 
 @final
@@ -55,6 +62,9 @@ class BatchPlan:
         sequences: for each spout task (``component/index``), the number of its next message.
         cursors: for each partitioned spout task, how far it has planned (its ``snapshot``).
         outstanding: splits given out earlier and still owed, but for those in this batch.
+        tries: for each hosted spout task, how often its messages were tried
+            (:func:`remembered.encode_tries`).
+        clean: whether its driver has ended in good order after it.
     """
 
     number: int
@@ -63,6 +73,8 @@ class BatchPlan:
     sequences: Mapping[str, int] = field(default_factory=dict)
     cursors: Mapping[str, Any] = field(default_factory=dict)
     outstanding: tuple[Outstanding, ...] = ()
+    tries: Mapping[str, str] = field(default_factory=dict)
+    clean: bool = False
 
     @property
     def messages(self) -> int:
@@ -105,9 +117,16 @@ class BatchPlan:
             "sequences": dict(self.sequences),
             "cursors": dict(self.cursors),
             "outstanding": [
-                {"owner": o.owner, "split": _split_to_json(o.split), "attempt": o.attempt}
+                {
+                    "owner": o.owner,
+                    "split": _split_to_json(o.split),
+                    "attempt": o.attempt,
+                    "width": o.width,
+                }
                 for o in self.outstanding
             ],
+            "tries": dict(self.tries),
+            "clean": self.clean,
         }
         return json.dumps(data).encode()
 
@@ -123,10 +142,15 @@ class BatchPlan:
             cursors=values["cursors"],
             outstanding=tuple(
                 Outstanding(
-                    owner=o["owner"], split=_split_from_json(o["split"]), attempt=o["attempt"]
+                    owner=o["owner"],
+                    split=_split_from_json(o["split"]),
+                    attempt=o["attempt"],
+                    width=o["width"],
                 )
                 for o in values["outstanding"]
             ),
+            tries=values["tries"],
+            clean=values["clean"],
         )
 
 
@@ -143,14 +167,15 @@ def _load_to_json(planned: PlannedLoad) -> dict[str, Any]:
         "partition": planned.partition,
         "attempt": planned.attempt,
         "owner": planned.owner,
+        "ids": base64.b64encode(planned.ids).decode(),
     }
 
 
 def _load_from_json(data: dict[str, Any]) -> PlannedLoad:
     partition, attempt, owner = data.pop("partition"), data.pop("attempt"), data.pop("owner")
-    split = data.pop("split")
+    ids, split = base64.b64decode(data.pop("ids")), data.pop("split")
     load = Load(split=None if split is None else _split_from_json(split), **data)
-    return PlannedLoad(load=load, partition=partition, attempt=attempt, owner=owner)
+    return PlannedLoad(load=load, partition=partition, attempt=attempt, owner=owner, ids=ids)
 
 
 def _split_to_json(split: Split) -> dict[str, Any]:

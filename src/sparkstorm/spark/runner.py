@@ -294,7 +294,7 @@ class Run:
         self._threads[task.task].post(acked, failed)
 
     def _close_coordinator(self) -> None:
-        self._coordinator.close()
+        self._coordinator.close(clean=self._broken is None)
 
     def _stop_threads(self) -> None:
         for thread in self._threads.values():
