@@ -20,7 +20,7 @@ import pytest
 pytestmark = pytest.mark.e2e
 
 _PATIENCE_SECS = 180
-LINES = 400
+LINES = 240
 
 COUNTING = """
 import os, time
