@@ -48,10 +48,11 @@ class PacketOrigin:
 class Inbox:
     """The tuples of one task in one batch, numbered in the order in which they are executed.
 
-    ``acks`` lists those that the bolt acked, in that order, so that acks can be taken back.
+    ``others`` lists those that the running ``execute`` acked although they are not its own input
+    (tuples that the bolt held), so that these acks can be taken back.
     """
 
-    __slots__ = ("_packets", "acks", "batch", "failures", "lineage", "resets", "status", "task")
+    __slots__ = ("_packets", "batch", "failures", "lineage", "others", "resets", "status", "task")
 
     def __init__(self, packets: Sequence[Packet], task: int, batch: BatchInfo) -> None:
         self._packets = packets
@@ -59,7 +60,7 @@ class Inbox:
         self.batch = batch
         self.lineage = Lineage.concat([packet.lineage() for packet in packets])
         self.status = bytearray(len(self.lineage))
-        self.acks: list[int] = []
+        self.others: list[int] = []
         self.failures: dict[int, Failure] = {}
         self.resets: list[int] = []
 
@@ -99,11 +100,10 @@ class Inbox:
         self.status[index] = FAILED
         self.failures[index] = failure
 
-    def fail_acked_since(self, mark: int, failure: Failure) -> None:
-        """Mark the tuples as failed that were acked after there were ``mark`` acks."""
-        for index in self.acks[mark:]:
+    def fail_others(self, failure: Failure) -> None:
+        """Mark the other tuples as failed that the running ``execute`` acked."""
+        for index in self.others:
             self.fail(index, failure)
-        del self.acks[mark:]
 
     def fail_open(self, failure: Failure) -> None:
         """Mark all tuples as failed that were neither acked nor failed."""
