@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, final
 
 from pyspark.sql import SparkSession
@@ -129,6 +129,7 @@ class Run:
         )
         self._server = PlanServer(self._coordinator)
         self._query: StreamingQuery | None = None
+        self._query_ended = threading.Event()
         self._batches: BatchRunner | None = None
         self._cleanup = ExitStack()
         self._stopped = threading.Event()
@@ -246,7 +247,16 @@ class Run:
             .start()
         )
         batches.run_id = str(query.runId)
+        watch = threading.Thread(target=self._watch, args=[query], name="sparkstorm-watch")
+        watch.daemon = True
+        watch.start()
         return query, batches
+
+    def _watch(self, query: StreamingQuery) -> None:
+        """Wait for the query's end: one call, where asking again and again keeps a core busy."""
+        with suppress(Exception):  # whoever sees the end asks the query for its error
+            query.awaitTermination()
+        self._query_ended.set()
 
     def _drained(self) -> bool:
         return (
@@ -256,8 +266,8 @@ class Run:
         )
 
     def _failed(self) -> bool:
-        ended = self._query is not None and not self._query.isActive
-        return self._broken is not None or (ended and not self._stopped.is_set())
+        ended = self._query_ended.is_set() and not self._stopped.is_set()
+        return self._broken is not None or ended
 
     def _check(self) -> None:
         """Raise what made the run fail, as the error of whoever is at fault."""
