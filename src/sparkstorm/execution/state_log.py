@@ -11,7 +11,7 @@ an image of the whole state. In the store, per task:
 An image is of use only if its last batch was committed. Spark may run a task twice, or throw a
 batch away, so each attempt has a *token*, and the head names the tokens that made it. An image
 whose (version, token) the head knows catches up by reading the chunks since (none, if nothing
-else ran the task); one that is ahead of the head goes back by its journal if that suffices;
+else ran the task); one that is ahead of the head takes its last batch back if that suffices;
 otherwise it is read again from the snapshot.
 
 Values that can change in place are kept pickled in the image, so that a value changed without
@@ -137,8 +137,10 @@ class _Head:
 class StateImage:
     """The state of one task as its bolt sees it (a :class:`sparkstorm.State`).
 
-    ``journal`` lists the keys put or deleted in this batch, with ``_olds`` beside it; keys of
-    spaces stand there as :class:`SpaceKey`.
+    ``call`` lists the (key, old value) of each put and delete of the running ``execute``, for
+    :meth:`undo_call`; whoever calls ``execute`` clears it. A list over the whole batch would keep
+    every value of it in memory, which costs more than all the puts. Keys of spaces stand there as
+    :class:`SpaceKey`.
     """
 
     __slots__ = (
@@ -150,7 +152,7 @@ class StateImage:
         "_spaces",
         "_token",
         "_version",
-        "journal",
+        "call",
     )
 
     def __init__(self) -> None:
@@ -158,8 +160,9 @@ class StateImage:
         self._version, self._token = -1, ""
         self._previous = (-1, "")
         self._head = _Head()
-        self.journal: list[Any] = []
-        self._olds: list[Any] = []
+        self.call: list[tuple[Any, Any]] = []
+        self._olds: dict[Any, Any] = {}
+        """What each key changed in this batch had before it."""
         self._spaces: dict[str, Space] = {}
         self._holding = Holding(Inbox.empty())
 
@@ -177,16 +180,18 @@ class StateImage:
         if value.__class__ not in _ATOMS:
             value = _Pickled(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
         data = self._data
-        self._olds.append(data.get(key, MISSING))
+        old = data.get(key, MISSING)
         data[key] = value
-        self.journal.append(key)
+        self.call.append((key, old))
+        if key not in self._olds:
+            self._olds[key] = old
 
     def delete(self, key: Any) -> None:
         """Remove a key."""
         old = self._data.pop(key, MISSING)
         if old is not MISSING:
-            self.journal.append(key)
-            self._olds.append(old)
+            self.call.append((key, old))
+            self._olds.setdefault(key, old)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """Iterate over all keys and values."""
@@ -201,16 +206,10 @@ class StateImage:
     def __reduce__(self) -> Any:
         raise TypeError("the state cannot be pickled; it is kept by the engine")
 
-    def undo(self, mark: int) -> None:
-        """Take back what was put or deleted since the journal had this length."""
-        while len(self.journal) > mark:
-            key, old = self.journal.pop(), self._olds.pop()
-            if key.__class__ is SpaceKey:
-                self._space(key.space).restore(key.key, old)
-            elif old is MISSING:
-                del self._data[key]
-            else:
-                self._data[key] = old
+    def undo_call(self) -> None:
+        """Take back what the running ``execute`` put and deleted."""
+        while self.call:
+            self._restore(*self.call.pop())
 
     def begin(self, inbox: Inbox, ended: Iterable[int]) -> None:
         """Bring what is held into a batch, less what belongs to roots that have ended."""
@@ -232,9 +231,10 @@ class StateImage:
         head = _Head.load(store)
         chunks = head.later_than(self._version, self._token)
         if chunks is None and (before := head.later_than(*self._previous)) is not None:
-            self.undo(0)
+            for key, old in self._olds.items():
+                self._restore(key, old)
             chunks = before
-        self.journal.clear()
+        self.call.clear()
         self._olds.clear()
         if chunks is None:
             self._read_snapshot(store, head)
@@ -249,14 +249,14 @@ class StateImage:
         self._previous = (head.version, head.token)
         self._version, self._token = version, token
         head.version, head.token = version, token
-        changed = dict.fromkeys(self.journal)
-        logged = sum(size for _, _, size in head.log) + len(changed)
+        changed = len(self._olds)
+        logged = sum(size for _, _, size in head.log) + changed
         if len(head.log) >= _MAX_LOG or logged > max(head.snapshot_size, _SNAPSHOT_MIN):
             self._write_snapshot(store, head, version)
         else:
-            chunk = {key: self._logged(key) for key in changed}
+            chunk = {key: self._logged(key) for key in self._olds}
             store.put(f"log/{version}", pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL))
-            head.log.append((version, token, len(changed)))
+            head.log.append((version, token, changed))
         head.save(store)
 
     def _logged(self, key: Any) -> Any:
@@ -265,8 +265,8 @@ class StateImage:
         return self._data.get(key, _Deleted())
 
     def _note(self, key: SpaceKey, old: Any) -> None:
-        self.journal.append(key)
-        self._olds.append(old)
+        self.call.append((key, old))
+        self._olds.setdefault(key, old)
 
     def _bags(self) -> list[Bag]:
         return [space for space in self._spaces.values() if isinstance(space, Bag)]
@@ -281,6 +281,14 @@ class StateImage:
     def _space(self, name: str) -> Space:
         space = self._spaces.get(name)
         return self._bag(name) if space is None else space
+
+    def _restore(self, key: Any, old: Any) -> None:
+        if key.__class__ is SpaceKey:
+            self._space(key.space).restore(key.key, old)
+        elif old is MISSING:
+            self._data.pop(key, None)
+        else:
+            self._data[key] = old
 
     def _apply(self, chunk: dict[Any, Any]) -> None:
         for key in [key for key in chunk if key.__class__ is SpaceKey]:

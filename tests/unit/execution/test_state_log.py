@@ -80,14 +80,19 @@ def test_every_process_sees_what_was_committed(
 
 
 @given(changes, changes)
-def test_undo_takes_back_what_came_after_the_mark(before: Any, after: Any) -> None:
-    """Undo restores values, deleted keys and new ones."""
-    image, model = StateImage(), {}
+def test_undo_takes_back_the_running_call_only(before: Any, after: Any) -> None:
+    """Undo restores values, deleted keys and new ones; what is written then is what is left."""
+    store, image, model = MemoryStore(), StateImage(), {}
     apply(image, model, before)
-    mark = len(image.journal)
+    image.call.clear()  # as after each execute
     apply(image, dict(model), after)
-    image.undo(mark)
+    image.undo_call()
     assert content(image) == model
+    image.write(store, 0, "attempt")
+    store.commit()
+    fresh = StateImage()
+    fresh.load(store)
+    assert content(fresh) == model
 
 
 def test_snapshots_bound_the_log() -> None:
