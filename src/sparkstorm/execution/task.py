@@ -24,6 +24,7 @@ from sparkstorm.execution.outbox import NO_PARENT, Outbox, make_outboxes
 from sparkstorm.execution.packet import Kind, Packet
 from sparkstorm.execution.report import Report, capture_prints
 from sparkstorm.execution.state_log import StateImage
+from sparkstorm.execution.undo import Call
 from sparkstorm.metrics import TaskMetrics
 from sparkstorm.planning.plan import Plan
 from sparkstorm.tuples import Fields, Tuple
@@ -171,9 +172,8 @@ class BoltTask:
 
     def _run_bolt(self, bolt: Bolt, inbox: Inbox) -> None:
         execute, emission = bolt.execute, self._emission
-        puts = self._state.call if self._state is not None else []
+        call = self._state.call if self._state is not None else Call()
         others = inbox.others
-        puts.clear()  # what preparing put stays
         for origin, numbered in inbox.deliveries(self._plan):
             tup = Tuple((), origin, -1)
             for index, values in numbered:
@@ -181,18 +181,16 @@ class BoltTask:
                     tup.values, tup._index = values, index  # noqa: SLF001
                 else:
                     tup = Tuple(values, origin, index)
-                emission.current = index
+                emission.current, call.space = index, None
                 try:
                     execute(tup)
                 except Exception as error:  # noqa: BLE001 - user code: only its tuple fails
                     failure = self._failure(error)
                     self._undo_call(inbox, failure)
                     inbox.fail(index, failure)
-                if puts:
-                    puts.clear()
                 if others:
                     others.clear()
-        emission.current = NO_PARENT
+        emission.current, call.space = NO_PARENT, None
 
     def _one_by_one(self, index: int, replay: Callable[[Any], None]) -> None:
         """Take over what a concurrent ``execute`` recorded, in the order of the input."""
@@ -226,7 +224,7 @@ class BoltTask:
         What it acked fails, since what that did is gone; what was held before it, is held again.
         """
         if self._state is not None:
-            self._state.undo_call()
+            self._state.call.undo()
             self._fail_unheld(inbox, inbox.unack_others(), failure)
 
     def _fail_unheld(self, inbox: Inbox, indexes: Iterable[int], failure: Failure) -> None:
