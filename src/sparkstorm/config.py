@@ -17,6 +17,7 @@ COMPONENT_KEYS = frozenset(
         "max_spout_pending",
         "retry_backoff_max_secs",
         "retry_backoff_secs",
+        "tick_tuple_freq_secs",
         "user",
     }
 )
@@ -94,6 +95,13 @@ class Config(BaseModel):
         gt=0,
         alias="topology.batch.timeout.secs",
         description="A batch that takes longer is cancelled and run again with less.",
+    )
+    tick_tuple_freq_secs: float | None = Field(
+        None,
+        gt=0,
+        alias="topology.tick.tuple.freq.secs",
+        description="Seconds between two tick tuples to each task of a bolt; usually set for "
+        "single bolts. They also come when nothing else does. Unset: none.",
     )
     partitions: int | None = Field(
         None,

@@ -37,6 +37,7 @@ from sparkstorm.delivery.recovery import carry_over, decode_outcome, encode_outc
 from sparkstorm.delivery.replays import Replays
 from sparkstorm.delivery.signals import Signals
 from sparkstorm.delivery.taps import Tap, Taps
+from sparkstorm.delivery.ticks import Ticks
 from sparkstorm.errors import AttributeStateError, BatchError, ComponentError, SparkstormError
 from sparkstorm.execution.acker import decode_result
 from sparkstorm.execution.batch import BatchInfo
@@ -64,6 +65,10 @@ class _Record:
     """A batch between its plan and its commit."""
 
     plan: BatchPlan
+    time: float
+    """When it was planned, in seconds since 1970."""
+    only_ticks: bool = False
+    """Whether it was planned for ticks alone: nobody has to wait for it."""
     excluded: tuple[RootRange, ...] = ()
     results: list[TallyResult] | None = None
     tapped: list[Packet] = field(default_factory=list)
@@ -139,6 +144,7 @@ class Coordinator:
         self._replays = Replays(plan, office)
         self._planner = BatchPlanner(plan, self.hosted, self.partitioned, self._replays, run)
         self._signals = Signals(plan)
+        self._ticks = Ticks(plan, clock.monotonic())
 
     def open(self) -> None:
         """Open the partitioned spouts, with the progress of an earlier driver if there is one.
@@ -199,7 +205,7 @@ class Coordinator:
         """What the tasks of a planned batch need to know."""
         with self._lock:
             record = self._records[number]
-            return record.plan.info(record.excluded)
+            return replace(record.plan.info(record.excluded), time=record.time)
 
     def leave_out(
         self, number: int, excluded: Sequence[RootRange], poisons: Mapping[int, str]
@@ -255,8 +261,8 @@ class Coordinator:
     def drained(self) -> bool:
         """Whether nothing is pending, and the spouts (if the intake is open) have nothing more."""
         with self._lock:
-            waiting = self._taps.waiting or self._signals.due
-            if self._records or waiting or self._ledger.pending:
+            waiting = self._taps.waiting or self._signals.due or self._ledger.pending
+            if waiting or any(not record.only_ticks for record in self._records.values()):
                 return False
             tasks = self._tasks()
             if not self._intake_open:
@@ -304,16 +310,23 @@ class Coordinator:
         self.arrived.clear()
         now = self._clock.monotonic()
         plan = self._planner.plan(number, fresh=self._intake_open, now=now)
-        if plan is None and not self._signals.due:
+        if plan is None and not self._signals.due and not self._tick_due(now):
             return False
-        plan = replace(plan or self._planner.settled(number), signals=self._signals.take())
+        told, ticks = self._signals.take(), self._ticks.take(now)
+        only_ticks = plan is None and not told
+        plan = replace(plan or self._planner.settled(number), signals=told + ticks)
         self._files.write(f"plans/{number}", plan.to_json())
-        self._records[number] = _Record(plan)
+        self._records[number] = _Record(plan, self._clock.wall(), only_ticks)
         self._last = number
         self._ledger.begin(plan.ranges, now)
         self._counts.emitted += plan.messages
         self._purge(number)
         return True
+
+    def _tick_due(self, now: float) -> bool:
+        """Whether a batch is worth while for ticks alone: not if the run is about to end."""
+        in_use = self._intake_open or self._ledger.pending
+        return bool(in_use) and self._ticks.due(now)
 
     def _tasks(self) -> list[HostedTask | PartitionedTask]:
         return [*self.hosted.values(), *self.partitioned.values()]
@@ -349,7 +362,9 @@ class Coordinator:
     def _recover(self, plan: BatchPlan) -> None:
         """Take up the last batch of an earlier driver: Spark runs it again if it must."""
         runnable = self._planner.take_up(plan)
-        self._records[plan.number] = _Record(runnable, recovered=plan, durable=False)
+        self._records[plan.number] = _Record(
+            runnable, self._clock.wall(), recovered=plan, durable=False
+        )
         self._last = plan.number
         self._ledger.begin(runnable.ranges, self._clock.monotonic())
 

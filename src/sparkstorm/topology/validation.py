@@ -87,6 +87,8 @@ def _settings(specs: _Specs) -> Iterator[str]:
                     f"component {spec.id!r} sets {key!r}: a component may set "
                     f"{', '.join(sorted(COMPONENT_KEYS))} only"
                 )
+        if spec.is_spout and "tick_tuple_freq_secs" in spec.settings:
+            yield f"spout {spec.id!r} sets tick_tuple_freq_secs: only bolts get tick tuples"
         try:
             Config(**{key: spec.settings[key] for key in COMPONENT_KEYS & set(spec.settings)})
         except ConfigError as error:

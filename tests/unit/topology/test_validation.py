@@ -252,6 +252,10 @@ RULES: dict[str, tuple[Wire, str]] = {
         "list<element: string>, which has no stable hash: group by text, numbers, booleans, "
         "bytes, dates or decimals",
     ),
+    "ticks for a spout": (
+        lambda b: b.set_spout("a", Lines()).add_configuration("tick_tuple_freq_secs", 1),
+        "spout 'a' sets tick_tuple_freq_secs: only bolts get tick tuples",
+    ),
     "a partitioned spout with streams": (
         lambda b: b.set_spout("log", Log({"default": "a", "more": "b"})),
         "spout 'log' is partitioned: it has the default stream only",
