@@ -318,7 +318,7 @@ class Coordinator:
         self._files.write(f"plans/{number}", plan.to_json())
         self._records[number] = _Record(plan, self._clock.wall(), only_ticks)
         self._last = number
-        self._ledger.begin(plan.ranges, now)
+        self._ledger.begin(plan.ranges)
         self._counts.emitted += plan.messages
         self._purge(number)
         return True
@@ -366,7 +366,7 @@ class Coordinator:
             runnable, self._clock.wall(), recovered=plan, durable=False
         )
         self._last = plan.number
-        self._ledger.begin(runnable.ranges, self._clock.monotonic())
+        self._ledger.begin(runnable.ranges)
 
     def _plan_again(self, record: _Record) -> None:
         """Make durable what is run of an earlier driver's batch: it is not committed after all.
