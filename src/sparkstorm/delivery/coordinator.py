@@ -14,7 +14,8 @@ It starts no threads and does no I/O but through the ``files`` it is given.
 import json
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, final
 
@@ -39,7 +40,13 @@ from sparkstorm.delivery.recovery import carry_over, decode_outcome, encode_outc
 from sparkstorm.delivery.replays import Replays
 from sparkstorm.delivery.signals import Signals
 from sparkstorm.delivery.taps import Tap, Taps
-from sparkstorm.errors import AttributeStateError, BatchError, ComponentError, SparkstormError
+from sparkstorm.errors import (
+    AttributeStateError,
+    BatchError,
+    CheckpointError,
+    ComponentError,
+    SparkstormError,
+)
 from sparkstorm.execution.acker import decode_result
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.packet import Kind, Packet
@@ -129,6 +136,7 @@ class Coordinator:
         self._counts = Counts()
         self._components: dict[str, dict[int, TaskMetrics]] = {}
         self._intake_open = True
+        self._fault: SparkstormError | None = None
         self.hosted: dict[int, HostedTask] = {}
         self.partitioned: dict[int, PartitionedTask] = {}
         for spec in plan.topology.spouts:
@@ -168,7 +176,7 @@ class Coordinator:
         If not, it is for the next driver as if this one had died: perhaps of a message.
         """
         with self._lock:
-            if clean and self._last >= 0:
+            if clean and self._last >= 0 and self._fault is None:
                 self._write_last_word()
         for task in self.partitioned.values():
             task.spout.close()
@@ -186,12 +194,14 @@ class Coordinator:
 
         Raises:
             SupersededError: another run has taken over the checkpoint; no verdicts were given.
+            CheckpointError: what the verdicts change could not be written; the run must end.
         """
         self._journal.check()
-        with self._lock:
+        with self._lock, self._whole():
             for done in sorted(n for n in self._records if n < number):
                 self._commit(self._records.pop(done))
             self._give_verdicts(self._ledger.expire(self._clock.monotonic()))
+        with self._lock:
             self._replays.look(self._clock.monotonic())
         self._taps.tell()
         with self._lock:
@@ -205,7 +215,8 @@ class Coordinator:
         with self._lock:
             record = self._records[number]
             if record.recovered is not None:
-                self._rerun(record, record.recovered)
+                with self._whole():
+                    self._rerun(record, record.recovered)
             if not record.durable:
                 self._journal.write_plan(record.plan)
                 record.durable = True
@@ -311,6 +322,26 @@ class Coordinator:
 
     def __repr__(self) -> str:
         return f"Coordinator({self._plan.name}: {self._ledger!r}, batches={self._counts.batches})"
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Around what must not be done by half: if it is, only a later driver can do the rest.
+
+        It finds on disk what this one has not given verdicts on; any further plan would hide that.
+        """
+        if self._fault is not None:
+            raise self._fault
+        try:
+            yield
+        except SparkstormError as error:
+            self._fault = error
+            raise
+        except Exception as error:
+            self._fault = CheckpointError(
+                f"what became of messages could not be written down: {type(error).__name__}: "
+                f"{error}. Mend that, and start the topology again on the same checkpoint"
+            )
+            raise self._fault from error
 
     def _plan_batch(self, number: int) -> bool:
         self.arrived.clear()
