@@ -297,8 +297,8 @@ class Coordinator:
                 acked=counts.acked,
                 failed=counts.failed,
                 pending=sum(task.pending for task in tasks) + self._replays.pending,
-                retried=sum(task.retried for task in self.partitioned.values()),
-                given_up=sum(task.given_up for task in tasks),
+                retried=counts.retried,
+                given_up=sum(task.given_up for task in tasks) + self._replays.given_up,
                 left_failed=sum(task.left_failed for task in self.hosted.values()),
                 failures=dict(counts.failures),
                 dead_letters=self._office.written,
@@ -355,7 +355,7 @@ class Coordinator:
         self._records[number] = _Record(plan)
         self._last = number
         self._ledger.begin(plan.ranges, now)
-        self._counts.emitted += plan.messages
+        self._counts.note_planned(plan)
         self._journal.purge()
         return True
 
@@ -413,7 +413,7 @@ class Coordinator:
         record.plan = self._planner.rerun(record.plan, width=width, now=now)
         record.recovered = None
         self._ledger.begin(record.plan.ranges, now)
-        self._counts.emitted += record.plan.messages
+        self._counts.note_planned(record.plan)
         record.durable = False
 
     def _write_last_word(self) -> None:
