@@ -96,6 +96,7 @@ def submit(
         if session is None:
             session = make_session(name, master)
             stack.callback(stop_session, session)
+        stack.enter_context(Jvm(session).told_if_gone())
         keep_letters_there = checkpoint is not None
         if checkpoint is None:
             checkpoint = tempfile.mkdtemp(prefix=f"sparkstorm-{name}-")

@@ -89,9 +89,7 @@ class Supervisor:
 
     def _look(self) -> None:
         if self._jvm.is_gone():
-            raise SparkLostError(
-                f"the JVM that Spark runs in has ended: {self._jvm.how_it_ended()}"
-            )
+            raise self._jvm.lost()
         if self._server.was_asked_for_more:
             self._restarts.note_healthy(time.monotonic())
         try:
