@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import final
 
 from sparkstorm.components.spout import PartitionedSpout
+from sparkstorm.components.stateful import StatefulBolt
 from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.errors import CheckpointError
 from sparkstorm.planning.plan import Plan, StageKind
@@ -29,10 +30,12 @@ class KeptState:
             stores by that number.
         groupings: by what its tuples find their task, but for copies to all of them; with one
             task it does not matter.
+        kind: whether it is kept by key or as attributes.
     """
 
     tasks: int
     stage: int
+    kind: str
     groupings: tuple[str, ...] = ()
 
     @classmethod
@@ -47,14 +50,20 @@ class KeptState:
             for number, levels in enumerate(_state_stages(plan))
             if any(component in plan.levels[level].components for level in levels)
         )
+        by_key = isinstance(plan.spec(component).component, StatefulBolt)
         return cls(
-            tasks=len(plan.tasks[component]), stage=stage, groupings=tuple(sorted(groupings))
+            tasks=len(plan.tasks[component]),
+            stage=stage,
+            kind="by key" if by_key else "as attributes",
+            groupings=tuple(sorted(groupings)),
         )
 
     def differences(self, new: "KeptState") -> Iterator[str]:
         """Say how the component was, where that is not as it is now."""
         if new.tasks != self.tasks:
             yield f"{self.tasks} tasks (now {new.tasks})"
+        if new.kind != self.kind:
+            yield f"what it keeps {self.kind} (now {new.kind})"
         if new.stage != self.stage:
             yield (
                 f"its place in stage {self.stage + 1} of those with state (now {new.stage + 1}; "
@@ -170,7 +179,7 @@ def _state_stages(plan: Plan) -> list[tuple[int, ...]]:
 
 def _kept_state(facts: Mapping[str, object]) -> KeptState:
     kept = KeptState(**facts)  # type: ignore[arg-type]
-    return KeptState(tasks=kept.tasks, stage=kept.stage, groupings=tuple(kept.groupings))
+    return replace(kept, groupings=tuple(kept.groupings))
 
 
 def _kind(spec: ComponentSpec) -> str:

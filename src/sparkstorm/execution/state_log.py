@@ -37,6 +37,8 @@ _MAX_LOG = 100
 _NAMED, _BAGS = "named/", "tuples/"
 """How the names of spaces start: those of more keys and values, those that hold tuples."""
 
+_ATTRIBUTES = "attributes"
+
 
 class ChunkStore(Protocol):
     """Where chunks are kept: Spark's state store, or a dictionary in tests."""
@@ -152,6 +154,11 @@ class StateImage(KeyValues):
         return self._bag(f"{_BAGS}{name}")
 
     # --- for the engine, in a batch ------------------------------------------------------------
+
+    @property
+    def attributes(self) -> KeyValues:
+        """Where the attributes of a bolt are kept."""
+        return self._values(_ATTRIBUTES)
 
     @property
     def call(self) -> Call:

@@ -33,6 +33,12 @@ class Keeper(ss.StatefulBolt):
         self.collector.ack(tup)
 
 
+class Attributes(Step):
+    """Keeps state in its attributes."""
+
+    stateful = True
+
+
 class BetterKeeper(Keeper):
     """The same bolt after some months."""
 
@@ -135,6 +141,9 @@ def test_safe_changes_go_on(changed: Wire) -> None:
     ("old", "new", "words"),
     [
         pytest.param(usual, counting(tasks=3), r"'count' with 2 tasks \(now 3\)", id="tasks"),
+        pytest.param(
+            usual, counting(bolt=Attributes()), r"by key \(now as attributes\)", id="kind"
+        ),
         pytest.param(usual, counting(bolt=Step()), "no such stateful bolt", id="no state"),
         pytest.param(
             usual,
