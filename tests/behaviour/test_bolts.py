@@ -174,10 +174,11 @@ def wired(outputs: str | list[str], bolt: Any, **options: Any) -> tuple[FeederSp
     return feeder, builder.create_topology()
 
 
-def test_state_is_kept_undone_and_copied(run_topology: Any) -> None:
+@pytest.mark.parametrize("backend", ["memory", "rocksdb"])
+def test_state_is_kept_undone_and_copied(run_topology: Any, backend: str) -> None:
     """State survives batches; a raise undoes its writes; a value changed in place stays."""
     feeder, topology = wired(["command", "key", "value"], Ledger())
-    with run_topology(topology) as play:
+    with run_topology(topology, {"state_backend": backend}) as play:
         feeder.feed(["put", "a", 1], msg_id=1)
         feeder.feed(["append", "list", "x"], msg_id=2)
         play.settle()

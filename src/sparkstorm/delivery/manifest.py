@@ -30,7 +30,7 @@ class KeptState:
             stores by that number.
         groupings: by what its tuples find their task, but for copies to all of them; with one
             task it does not matter.
-        kind: whether it is kept by key or as attributes.
+        kind: whether it is kept by key, and where, or as attributes.
     """
 
     tasks: int
@@ -51,10 +51,11 @@ class KeptState:
             if any(component in plan.levels[level].components for level in levels)
         )
         by_key = isinstance(plan.spec(component).component, StatefulBolt)
+        backend = plan.settings(component).state_backend
         return cls(
             tasks=len(plan.tasks[component]),
             stage=stage,
-            kind="by key" if by_key else "as attributes",
+            kind=f"by key in {backend}" if by_key else "as attributes",
             groupings=tuple(sorted(groupings)),
         )
 

@@ -23,7 +23,7 @@ from sparkstorm.execution.inbox import ACKED, FAILED, Inbox, PacketOrigin
 from sparkstorm.execution.outbox import NO_PARENT, Outbox, make_outboxes
 from sparkstorm.execution.packet import Kind, Packet
 from sparkstorm.execution.report import Report, capture_prints
-from sparkstorm.execution.state_log import StateImage
+from sparkstorm.execution.state_log import StateImage, state_of
 from sparkstorm.execution.undo import Call
 from sparkstorm.metrics import TaskMetrics
 from sparkstorm.planning.plan import Plan
@@ -75,9 +75,9 @@ class BoltTask:
             component=component,
             task=task,
             tasks=plan.tasks,
-            config=plan.config.override(dict(spec.settings)),
+            config=plan.settings(component),
         )
-        self._state = StateImage() if spec.is_stateful else None
+        self._state = state_of(plan, component) if spec.is_stateful else None
         self._attributes: AttributeGuard | AttributeKeeper | None = None
 
     @property

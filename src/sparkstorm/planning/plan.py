@@ -126,6 +126,10 @@ class Plan:
         """The component as it was added to the builder."""
         return self.topology.components[component]
 
+    def settings(self, component: str) -> Config:
+        """The settings, with the component's own on top."""
+        return self.config.override(dict(self.spec(component).settings))
+
     def stream(self, key: StreamKey) -> Stream:
         """The declaration of a stream."""
         return self.topology.components[key.component].streams[key.stream]

@@ -142,7 +142,17 @@ def test_safe_changes_go_on(changed: Wire) -> None:
     [
         pytest.param(usual, counting(tasks=3), r"'count' with 2 tasks \(now 3\)", id="tasks"),
         pytest.param(
-            usual, counting(bolt=Attributes()), r"by key \(now as attributes\)", id="kind"
+            usual, counting(bolt=Attributes()), r"by key in memory \(now as attributes\)", id="kind"
+        ),
+        pytest.param(
+            usual,
+            counting(
+                group=lambda d: d.fields_grouping("split", ["word"]).add_configuration(
+                    "state_backend", "rocksdb"
+                )
+            ),
+            r"by key in memory \(now by key in rocksdb\)",
+            id="back end",
         ),
         pytest.param(usual, counting(bolt=Step()), "no such stateful bolt", id="no state"),
         pytest.param(
