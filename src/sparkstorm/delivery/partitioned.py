@@ -161,10 +161,7 @@ class PartitionedTask:
             fresh: whether new messages are wanted too, not only retries that are due.
             now: the time.
         """
-        planned = []
-        while self._retries and self._retries[0][0] <= now:
-            item = heapq.heappop(self._retries)[2]
-            planned.append(Piece(item.split, item.attempt, item.since))
+        planned = self._due_retries(now)
         each = -(-limit // pieces)
         while fresh and limit > 0:
             splits = [split for split in self._spout.plan(min(each, limit)) if split.count]
@@ -173,6 +170,18 @@ class PartitionedTask:
             planned += [Piece(split, 1, self._letters.now()) for split in splits]
             limit -= sum(split.count for split in splits)
         return planned
+
+    def _due_retries(self, now: float) -> list[Piece]:
+        """Take the retries that are due; those of one attempt may be read together."""
+        due: dict[tuple[int, float], list[Split]] = {}
+        while self._retries and self._retries[0][0] <= now:
+            item = heapq.heappop(self._retries)[2]
+            due.setdefault((item.attempt, item.since), []).append(item.split)
+        return [
+            Piece(split, attempt, since)
+            for (attempt, since), splits in due.items()
+            for split in self._spout.merge(splits)
+        ]
 
     def load(self, piece: Piece, sequence: int, lane: int) -> Load:
         """Make the load of a split and note it as pending."""
@@ -241,17 +250,24 @@ class PartitionedTask:
             failure = replace(group[0][1], attempt=pending.attempt)
             self._spout.fail(pending.split, ranges_of(positions), failure)
             key = first + int(positions[0])
-            wait = None if failure.final else self._policy.delay(attempt=pending.attempt, key=key)
+            wait = self._wait(failure, key)
             if wait is None:
                 given_up.append(_GivenUp(pending, group))
                 continue
             split = pending.split.narrow(positions.tolist())
-            item = Outstanding(
-                owner=self.owner, split=split, attempt=pending.attempt + 1, since=pending.since
-            )
+            attempt = pending.attempt + failure.counted
+            item = Outstanding(owner=self.owner, split=split, attempt=attempt, since=pending.since)
             self.retried += split.count
             heapq.heappush(self._retries, (now + wait, next(self._tie), item))
         return given_up
+
+    def _wait(self, failure: Failure, key: int) -> float | None:
+        """Seconds until the next try, or None if there is to be none."""
+        if failure.final:
+            return None
+        if not failure.counted:
+            return self._policy.pause(attempt=failure.attempt, key=key)
+        return self._policy.delay(attempt=failure.attempt, key=key)
 
     def _bury(self, given_up: Sequence[_GivenUp]) -> None:
         """Write the letters of messages that were given up, then tell the spout and people."""
@@ -310,7 +326,7 @@ class PartitionedTask:
                     began=one.pending.since,
                     values=payload.values,
                     note=payload.note,
-                    source={**split.data, "position": place},
+                    source={**split.data, "position": place, **payload.origin},
                 )
             )
         return letters
