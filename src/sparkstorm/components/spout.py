@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias, final
 from sparkstorm.components.collector import SpoutCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.config import Config
+from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.streams import Outputs
 from sparkstorm.verdicts import Failure
 
@@ -212,6 +213,10 @@ class PartitionedSpout(ABC):
 
         For a source that keeps track of what is done: go on across them as if they were acked.
         """
+
+    def partitions(self) -> Sequence[PartitionStatistics]:
+        """How each partition of this task stands, for metrics and views."""
+        return ()
 
     def snapshot(self) -> Any:
         """Return the progress, of JSON's types, such that ``restore`` goes on where acks ended."""

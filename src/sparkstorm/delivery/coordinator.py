@@ -30,7 +30,7 @@ from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.delivery.counts import Counts, FirstFailures
 from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.delivery.hosted import HostedTask
-from sparkstorm.delivery.partitioned import PartitionedTask
+from sparkstorm.delivery.partitioned import PartitionedTask, partitions_of
 from sparkstorm.delivery.planner import BatchPlanner
 from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.delivery.recovery import carry_over, decode_outcome, encode_outcome
@@ -285,6 +285,7 @@ class Coordinator:
                 batch_secs=counts.batch_secs,
                 batch_messages=counts.batch_messages,
                 components={name: dict(tasks) for name, tasks in self._components.items()},
+                partitions=partitions_of(self.partitioned.values()),
             )
 
     @property

@@ -21,11 +21,12 @@ from sparkstorm.delivery.payloads import Payload, read_payloads, read_payloads_a
 from sparkstorm.delivery.plans import Outstanding
 from sparkstorm.delivery.retry import RetryPolicy
 from sparkstorm.execution.reading import Load
+from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.verdicts import Failure, Reason
 
-__all__ = ["PartitionedTask", "Piece", "ranges_of"]
+__all__ = ["PartitionedTask", "Piece", "partitions_of", "ranges_of"]
 
 
 class Piece(NamedTuple):
@@ -333,6 +334,16 @@ class PartitionedTask:
 
 
 _EXPIRED = Payload(None, "the source no longer has the message")
+
+
+def partitions_of(
+    tasks: Iterable[PartitionedTask],
+) -> dict[str, tuple[PartitionStatistics, ...]]:
+    """Where the partitions of each partitioned spout stand, by spout."""
+    found: dict[str, tuple[PartitionStatistics, ...]] = {}
+    for task in tasks:
+        found[task.component] = (*found.get(task.component, ()), *task.spout.partitions())
+    return found
 
 
 def ranges_of(positions: np.ndarray[Any, np.dtype[np.int64]]) -> Positions:

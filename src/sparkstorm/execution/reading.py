@@ -137,12 +137,15 @@ class _Reader:
     def run(self) -> list[Delivery]:
         """Return the packets of the load's tuples; a load that cannot be read fails its roots."""
         try:
-            sent, emitted = self._route(*self._columns())
+            columns, positions, misfits = self._columns()
+            sent, emitted = self._route(columns, positions, misfits)
         except InternalError:
             raise
         except Exception as error:  # noqa: BLE001 - user code: the messages fail, the query lives
             return self._fail(error)
-        self.report.metrics = TaskMetrics(emitted=emitted)
+        skipped = self._load.count - len(np.unique(positions)) - len(misfits)
+        user = (("skipped", float(skipped)),) if skipped else ()
+        self.report.metrics = TaskMetrics(emitted=emitted, user=user)
         return sent
 
     def _columns(self) -> "_Gathered":

@@ -277,6 +277,7 @@ def test_messages_are_found_by_their_positions() -> None:
     found, notes, entries, report = read(plan, load_of(plan, count=6, split=Split(count=6)))
     assert set(found) == {FIRST + 1, FIRST + 4}
     assert report.metrics.emitted == 3
+    assert report.metrics.user == (("skipped", 2.0),)
     assert entries == {FIRST, FIRST + 3}
     why = {root - FIRST: note.failure for root, note in notes.items()}
     assert {place: (f.reason, f.message, f.final) for place, f in why.items()} == {
