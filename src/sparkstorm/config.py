@@ -139,6 +139,33 @@ class Config(BaseModel):
         description="A function that takes a list of dead letters and keeps them, instead of the "
         "files: a callable, or module:function. If it raises, they go to the files.",
     )
+    query_max_restarts: int | None = Field(
+        5,
+        ge=0,
+        alias="topology.query.max.restarts",
+        description="How often the query is started again by itself when Spark ends it, before "
+        "the run fails. None: for ever.",
+    )
+    query_restart_backoff_secs: float = Field(
+        1.0,
+        ge=0,
+        alias="topology.query.restart.backoff.secs",
+        description="Seconds before the first restart of the query; doubled at each further one, "
+        "up to a minute.",
+    )
+    query_restart_window_secs: float = Field(
+        600.0,
+        gt=0,
+        alias="topology.query.restart.window.secs",
+        description="After so many healthy seconds, restarts of the query are counted anew.",
+    )
+    lease_timeout_secs: float = Field(
+        30.0,
+        gt=0,
+        alias="topology.lease.timeout.secs",
+        description="A run that gives no sign of life for so long has lost its checkpoint: another "
+        "run may take it over. The same for all runs on a checkpoint.",
+    )
     user: dict[str, Any] = Field(
         default_factory=dict,
         description="Settings of your own, for your components; on the command line "

@@ -11,8 +11,10 @@
     │   └── AttributeStateError  a bolt keeps state in attributes although it declares none
     ├── WorldError           the world's: something outside is missing, broken or taken
     │   ├── EnvironmentFault Java, a package or a session setting is missing
-    │   ├── CheckpointError  the checkpoint is unreadable, locked, or of another topology
-    │   └── SpoutConnectionError  the system that a spout reads from is away or refuses
+    │   ├── CheckpointError  the checkpoint is unreadable, in use, or of another topology
+    │   │   └── SupersededError  another run has taken over the checkpoint of this one
+    │   ├── SpoutConnectionError  the system that a spout reads from is away or refuses
+    │   └── SparkLostError   the JVM that Spark runs in has ended
     ├── BatchError           a batch could not be completed although it was tried again
     └── InternalError        ours: please report it
 """
@@ -28,8 +30,10 @@ __all__ = [
     "EmitError",
     "EnvironmentFault",
     "InternalError",
+    "SparkLostError",
     "SparkstormError",
     "SpoutConnectionError",
+    "SupersededError",
     "TopologyError",
     "TrackingError",
     "WorldError",
@@ -80,11 +84,19 @@ class EnvironmentFault(WorldError):
 
 
 class CheckpointError(WorldError):
-    """The checkpoint cannot be used: unreadable, locked, or written by another topology."""
+    """The checkpoint cannot be used: unreadable, in use, or written by another topology."""
+
+
+class SupersededError(CheckpointError):
+    """Another run has taken over the checkpoint of this one, which may write no more."""
 
 
 class SpoutConnectionError(WorldError):
     """The system that a spout reads from is away, or it refuses us."""
+
+
+class SparkLostError(WorldError):
+    """The JVM that Spark runs in has ended; a restart on the same checkpoint goes on."""
 
 
 class BatchError(SparkstormError):

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from sparkstorm.errors import BatchError, InternalError, SparkstormError
+from sparkstorm.errors import BatchError, InternalError, SparkLostError, SparkstormError
 
 __all__ = ["Code", "edge"]
 
@@ -24,6 +24,8 @@ class Code(IntEnum):
     """Messages were left pending or given up, or the run failed."""
     BAD_INPUT = 2
     """A file, a setting, the checkpoint or the environment does not fit."""
+    SPARK_LOST = 3
+    """The JVM that Spark runs in ended; start it again on the same checkpoint."""
     INTERRUPTED = 130
     """Stopped at once, by a second Ctrl-C."""
 
@@ -42,6 +44,8 @@ def edge(verbose: bool = False) -> Iterator[None]:
         if _was_interrupted(error):
             _leave(_STOPPED, Code.INTERRUPTED, verbose)
         _leave("\n".join([str(error), *_notes(error)]), Code.UNDONE, verbose)
+    except SparkLostError as error:
+        _leave("\n".join([str(error), *_notes(error)]), Code.SPARK_LOST, verbose)
     except SparkstormError as error:
         _leave(str(error), Code.BAD_INPUT, verbose)
     except (typer.Exit, typer.Abort):

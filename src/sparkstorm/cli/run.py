@@ -20,7 +20,13 @@ from sparkstorm.cli.settings import parse_settings
 from sparkstorm.cli.signals import StopSignals
 from sparkstorm.cli.spark_log import SparkLog
 from sparkstorm.config import Config
-from sparkstorm.errors import BatchError, EnvironmentFault, InternalError, SparkstormError
+from sparkstorm.errors import (
+    BatchError,
+    EnvironmentFault,
+    InternalError,
+    SparkLostError,
+    SparkstormError,
+)
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.passes import make_plan
 
@@ -63,7 +69,7 @@ def run_topology(options: RunOptions) -> Code:
         log = SparkLog(name, verbose=options.verbose)
         stack.enter_context(_kept_only_if_needed(log))
         session = _start_spark(name, options.master, log, screen, loaded)
-        stack.callback(session.stop)
+        stack.callback(_stop_spark, session)
         statistics, letters_at = _watch(name, config, loaded, session, screen, options)
     screen.summary(name, statistics, letters_at)
     _close_stdout(screen)
@@ -90,6 +96,12 @@ def _start_spark(
     if not master.startswith("local"):
         _ship_modules(session, loaded)
     return session
+
+
+def _stop_spark(session: Any) -> None:
+    from sparkstorm.spark.driver.jvm import stop_session
+
+    stop_session(session)
 
 
 def _watch(
@@ -179,7 +191,7 @@ def _kept_only_if_needed(log: SparkLog) -> Iterator[None]:
     """Remove the log, unless Spark's messages may help to understand what went wrong."""
     try:
         yield
-    except (BatchError, InternalError) as error:
+    except (BatchError, InternalError, SparkLostError) as error:
         if log.path is not None:
             error.add_note(f"Spark's own messages are in {log.path}")
         raise

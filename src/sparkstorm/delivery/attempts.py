@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import final
 
 from sparkstorm.delivery.originals import Original
+from sparkstorm.delivery.remembered import FIRST_TRY, Tries, digest_of
 
 __all__ = ["Attempts", "FailedMessage"]
 
@@ -20,16 +21,22 @@ class FailedMessage:
     """A message whose last attempt failed.
 
     Attributes:
-        attempts: how many attempts there were.
+        next: what a later attempt would be; of width 1 if it may run no more, since it has killed a
+            driver when it was alone.
         began: when the first one began, in seconds since 1970.
         original: the message as it was emitted; None if it was dropped to save memory.
         nbytes: about how much memory that takes.
     """
 
-    attempts: int
+    next: Tries
     began: float
     original: Original | None
     nbytes: int
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts there were, under earlier drivers too."""
+        return self.next.attempt - 1
 
 
 @final
@@ -47,6 +54,17 @@ class Attempts:
         self._whole: dict[Hashable, int] = {}
         self._bytes = 0
         self._left_failed: set[Hashable] = set()
+        self._earlier: dict[int, Tries] = {}
+        self._inherited: dict[Hashable, Tries] = {}
+
+    def remember(self, earlier: dict[int, Tries]) -> None:
+        """Take in what an earlier driver left behind, to know its messages again."""
+        self._earlier = earlier
+
+    def known(self) -> list[Tries]:
+        """What a later driver is to know, should this one end; callable from any thread."""
+        failed = [known.next for known in list(self._failed.values())]
+        return failed + list(self._inherited.values()) + list(self._earlier.values())
 
     @property
     def left_failed(self) -> int:
@@ -58,20 +76,19 @@ class Attempts:
         """About how much memory their payloads take."""
         return self._bytes
 
-    def next_of(self, msg_id: Hashable) -> int:
-        """The number of a message's next attempt, from 1."""
-        known = self._failed.get(msg_id)
-        return 1 if known is None else known.attempts + 1
-
-    def emitted(self, msg_id: Hashable) -> None:
-        """Note that a message is emitted, perhaps again."""
+    def emitted(self, msg_id: Hashable) -> Tries:
+        """Note that a message is emitted, perhaps again; return how it stands with it."""
         self._left_failed.discard(msg_id)
+        return self._tries_of(msg_id)
 
-    def failed(self, msg_id: Hashable, original: Original, nbytes: int) -> FailedMessage:
-        """Note that an attempt failed."""
+    def failed(
+        self, msg_id: Hashable, original: Original, nbytes: int, *, ran: bool = True
+    ) -> FailedMessage:
+        """Note that an attempt failed, or (not ``ran``) what it has done to earlier drivers."""
+        tries = self._tries_of(msg_id)
         before = self.forget(msg_id)
         known = FailedMessage(
-            attempts=1 if before is None else before.attempts + 1,
+            next=Tries(tries.digest or digest_of(msg_id), tries.attempt + 1) if ran else tries,
             began=original.began if before is None else before.began,
             original=original,
             nbytes=nbytes,
@@ -87,7 +104,21 @@ class Attempts:
         """Note that a message has ended; return what was known of it."""
         self._left_failed.discard(msg_id)
         self._bytes -= self._whole.pop(msg_id, 0)
+        self._inherited.pop(msg_id, None)
         return self._failed.pop(msg_id, None)
+
+    def _tries_of(self, msg_id: Hashable) -> Tries:
+        known = self._failed.get(msg_id)
+        if known is not None:
+            return known.next
+        tries = self._inherited.get(msg_id)
+        if tries is None and self._earlier:
+            digest = digest_of(msg_id)
+            tries = self._earlier.get(digest)
+            if tries is not None:  # in this order: `known` may be called in between
+                self._inherited[msg_id] = tries
+                del self._earlier[digest]
+        return tries or FIRST_TRY
 
     def _trim(self) -> None:
         while self._bytes > self._most_bytes and len(self._whole) > 1:

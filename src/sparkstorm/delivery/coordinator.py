@@ -30,6 +30,8 @@ from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.delivery.counts import Counts, FirstFailures
 from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.delivery.hosted import HostedTask
+from sparkstorm.delivery.journal import Journal
+from sparkstorm.delivery.lease import Fence, Unfenced
 from sparkstorm.delivery.partitioned import PartitionedTask, partitions_of
 from sparkstorm.delivery.planner import BatchPlanner
 from sparkstorm.delivery.plans import BatchPlan
@@ -64,15 +66,16 @@ class _Record:
     """A batch between its plan and its commit."""
 
     plan: BatchPlan
+    durable: bool = True
     excluded: tuple[RootRange, ...] = ()
     results: list[TallyResult] | None = None
     tapped: list[Packet] = field(default_factory=list)
     secs: float = 0.0
+    reports: Sequence[Report] = ()
     poisons: Mapping[int, str] = field(default_factory=dict)
     recovered: BatchPlan | None = None
-    """The whole plan of an earlier driver; ``plan`` is the part that can be run again."""
-    durable: bool = True
-    """Whether ``plan`` is what the checkpoint says."""
+    """The whole plan of an earlier driver, whose batch this still is; ``plan`` is the part that
+    can be run again."""
 
 
 @final
@@ -82,6 +85,7 @@ class Coordinator:
     Args:
         plan: the topology's plan.
         files: where plans and outcomes are kept.
+        fence: stands between this driver and the files, if others can reach them.
         clock: where the time comes from.
         run: a name for this driver's life.
         deliver: how verdicts reach hosted tasks.
@@ -97,6 +101,7 @@ class Coordinator:
         clock: Clock,
         *,
         run: str = "",
+        fence: Fence | None = None,
         deliver: Deliver | None = None,
         on_log: Callable[[LogLine], None] | None = None,
         on_tap: Tap | None = None,
@@ -106,7 +111,7 @@ class Coordinator:
         office = office or DeadLetterOffice(plan.name, LetterStore(files), clock, run=run)
         self.arrived = threading.Event()
         self._plan = plan
-        self._files = files
+        self._journal = Journal(files, fence or Unfenced(files))
         self._clock = clock
         self._deliver = deliver or (lambda task, acked, failed: task.deliver(acked, failed))
         self._on_log = on_log or _log
@@ -118,6 +123,7 @@ class Coordinator:
             on_progress=config.message_timeout_mode == "progress",
         )
         self._records: dict[int, _Record] = {}
+        self._unwritten: BatchPlan | None = None
         self._last = -1
         self._first_failures = FirstFailures(self._on_log)
         self._counts = Counts()
@@ -145,10 +151,9 @@ class Coordinator:
 
         Hosted spouts are opened by whoever runs their threads.
         """
-        last = max((int(name) for name in self._files.names("plans")), default=None)
         plan = BatchPlan(number=-1, run="")
-        if last is not None:
-            plan = BatchPlan.from_json(self._files.read(f"plans/{last}") or b"{}")
+        if (last := self._journal.last()) is not None:
+            plan = last
             self._recover(plan)
         now = self._clock.monotonic()
         for number, task in self.partitioned.items():
@@ -157,13 +162,14 @@ class Coordinator:
             task.open(plan.cursors.get(owner), owed, now)
         self._replays.look(now)
 
-    def close(self) -> None:
-        """Write down that all verdicts were given, if so, and close the partitioned spouts."""
+    def close(self, clean: bool = True) -> None:
+        """Close the partitioned spouts; if ``clean``, write down how far all verdicts were given.
+
+        If not, it is for the next driver as if this one had died: perhaps of a message.
+        """
         with self._lock:
-            if not self._records and self._last >= 0:
-                settled = self._planner.settled(self._last)
-                self._files.write(f"plans/{self._last}", settled.to_json())
-                self._files.delete(f"outcomes/{self._last}")
+            if clean and self._last >= 0:
+                self._write_last_word()
         for task in self.partitioned.values():
             task.spout.close()
 
@@ -177,7 +183,11 @@ class Coordinator:
 
         Returns whether there is such a batch; if not, ask again later (``arrived`` is set when a
         hosted spout has emitted).
+
+        Raises:
+            SupersededError: another run has taken over the checkpoint; no verdicts were given.
         """
+        self._journal.check()
         with self._lock:
             for done in sorted(n for n in self._records if n < number):
                 self._commit(self._records.pop(done))
@@ -188,11 +198,17 @@ class Coordinator:
             return number in self._records or self._plan_batch(number)
 
     def loads(self, number: int) -> Mapping[int, list[Load | Signal]]:
-        """What each partition reads in a planned batch; asked only if the batch is to be run."""
+        """What each partition reads in a planned batch; asked only if the batch is to be run.
+
+        That it is asked for shows, for a batch of an earlier driver, that it is not committed.
+        """
         with self._lock:
             record = self._records[number]
+            if record.recovered is not None:
+                self._rerun(record, record.recovered)
             if not record.durable:
-                self._plan_again(record)
+                self._journal.write_plan(record.plan)
+                record.durable = True
             return record.plan.by_partition(self._plan.partitions)
 
     def info(self, number: int) -> BatchInfo:
@@ -212,13 +228,19 @@ class Coordinator:
             record = self._records[number]
             record.excluded, record.poisons = tuple(excluded), dict(poisons)
 
-    def finish(self, number: int, rows: Sequence[bytes], secs: float) -> None:
+    def finish(
+        self, number: int, rows: Sequence[bytes], secs: float, reports: Sequence[Report] = ()
+    ) -> None:
         """Take in what came out of a batch's job, before Spark commits it.
+
+        If Spark fails to, the batch is run and finished once more, and only the last time counts;
+        so what ``reports`` counted is taken in when it is committed.
 
         Raises:
             SparkstormError: a fault of the user's that must stop the topology.
             BatchError: the outcome is not whole.
         """
+        self._tell_lines(reports)
         packets = [Packet.decode(row) for row in rows]
         for packet in packets:
             if packet.head.kind is Kind.FATAL:
@@ -236,27 +258,17 @@ class Coordinator:
                 )
             tapped = (packet for packet in packets if packet.head.kind is Kind.DATA)
             record.tapped = sorted(tapped, key=lambda packet: packet.head.order)
-            if record.recovered is not None:
-                self._counts.emitted += record.plan.messages
             record.secs = secs
+            record.reports = reports
             if self.partitioned and self._plan.tracked:
-                self._files.write(f"outcomes/{number}", encode_outcome(outcomes))
-
-    def note_reports(self, reports: Sequence[Report]) -> None:
-        """Take in what tasks reported: counts and lines."""
-        with self._lock:
-            news = [(r.component, r.task, r.metrics) for r in reports]
-            merge_task_metrics(self._components, news)
-        for report in reports:
-            for line in report.lines:
-                self._on_log(line)
+                self._journal.write_outcome(number, encode_outcome(outcomes))
 
     @property
     def drained(self) -> bool:
         """Whether nothing is pending, and the spouts (if the intake is open) have nothing more."""
         with self._lock:
             waiting = self._taps.waiting or self._signals.due
-            if self._records or waiting or self._ledger.pending:
+            if self._records or self._unwritten or waiting or self._ledger.pending:
                 return False
             tasks = self._tasks()
             if not self._intake_open:
@@ -304,17 +316,24 @@ class Coordinator:
     def _plan_batch(self, number: int) -> bool:
         self.arrived.clear()
         now = self._clock.monotonic()
-        plan = self._planner.plan(number, fresh=self._intake_open, now=now)
-        if plan is None and not self._signals.due:
+        plan = self._unwritten or self._next_plan(number, now)
+        if plan is None:
             return False
-        plan = replace(plan or self._planner.settled(number), signals=self._signals.take())
-        self._files.write(f"plans/{number}", plan.to_json())
+        self._unwritten = plan  # if the checkpoint cannot be written to, it waits here
+        self._journal.write_plan(plan)
+        self._unwritten = None
         self._records[number] = _Record(plan)
         self._last = number
         self._ledger.begin(plan.ranges, now)
         self._counts.emitted += plan.messages
-        self._purge(number)
+        self._journal.purge()
         return True
+
+    def _next_plan(self, number: int, now: float) -> BatchPlan | None:
+        plan = self._planner.plan(number, fresh=self._intake_open, now=now)
+        if plan is None and not self._signals.due:
+            return None
+        return replace(plan or self._planner.settled(number), signals=self._signals.take())
 
     def _tasks(self) -> list[HostedTask | PartitionedTask]:
         return [*self.hosted.values(), *self.partitioned.values()]
@@ -327,6 +346,7 @@ class Coordinator:
             self._give_verdicts(verdicts)
             return
         now = self._clock.monotonic()
+        self._merge_counts(record.reports)
         for result in record.results:
             self._signals.note_holders(result.holders)
         verdicts = self._ledger.settle(plan.ranges, record.results, now)
@@ -342,28 +362,36 @@ class Coordinator:
     def _verdicts_of_earlier_driver(self, record: _Record) -> Verdicts:
         """The verdicts of a batch that an earlier driver committed, and may not have given."""
         lost = self._ledger.drop(record.plan.ranges, _NO_OUTCOME)
-        was, data = record.recovered, self._files.read(f"outcomes/{record.plan.number}")
+        was, data = record.recovered, self._journal.earlier_outcome(record.plan.number)
         if was is None or data is None or not was.ranges:
             return lost
         return carry_over(decode_outcome(data, was), was, record.plan, rest=lost)
 
     def _recover(self, plan: BatchPlan) -> None:
         """Take up the last batch of an earlier driver: Spark runs it again if it must."""
-        runnable = self._planner.take_up(plan)
-        self._records[plan.number] = _Record(runnable, recovered=plan, durable=False)
+        now = self._clock.monotonic()
+        runnable = self._planner.take_up(plan, now)
+        self._records[plan.number] = _Record(runnable, recovered=plan)
         self._last = plan.number
-        self._ledger.begin(runnable.ranges, self._clock.monotonic())
+        self._ledger.begin(runnable.ranges, now)
 
-    def _plan_again(self, record: _Record) -> None:
-        """Make durable what is run of an earlier driver's batch: it is not committed after all.
+    def _rerun(self, record: _Record, was: BatchPlan) -> None:
+        """Make the batch of an earlier driver one of this driver's own."""
+        now = self._clock.monotonic()
+        self._ledger.drop(record.plan.ranges, _NO_OUTCOME)
+        width = 0 if was.clean else was.messages
+        record.plan = self._planner.rerun(record.plan, width=width, now=now)
+        record.recovered = None
+        self._ledger.begin(record.plan.ranges, now)
+        self._counts.emitted += record.plan.messages
+        record.durable = False
 
-        Else a third driver would read the outcome of this run by the first one's plan. What the
-        first one wrote of its run goes before, since it is not of this plan.
-        """
-        number = record.plan.number
-        self._files.delete(f"outcomes/{number}")
-        self._files.write(f"plans/{number}", record.plan.to_json())
-        record.durable = True
+    def _write_last_word(self) -> None:
+        if not self._records:
+            plan = self._planner.settled(self._last)
+            self._journal.write_plan(replace(plan, clean=True))
+        elif (record := self._records[self._last]).recovered is None:
+            self._journal.write_plan(replace(record.plan, clean=True))
 
     def _give_verdicts(self, verdicts: Verdicts) -> None:
         self._signals.note_failed(verdicts.failed)
@@ -389,17 +417,22 @@ class Coordinator:
         for _, failure in failed:
             self._first_failures.show(failure)
 
+    def _tell_lines(self, reports: Sequence[Report]) -> None:
+        for report in reports:
+            for line in report.lines:
+                self._on_log(line)
+
+    def _merge_counts(self, reports: Sequence[Report]) -> None:
+        with self._lock:
+            news = [(r.component, r.task, r.metrics) for r in reports]
+            merge_task_metrics(self._components, news)
+
     def _ack_untracked(self, plan: BatchPlan) -> None:
         for planned in plan.loads:
             self._counts.acked += planned.load.count
             split: Split | None = planned.load.split
             if split is not None:
                 self.partitioned[planned.load.task].done_untracked(split)
-
-    def _purge(self, number: int) -> None:
-        """Drop what no restart can need: the plan of ``number`` holds what is owed before it."""
-        self._files.delete(f"plans/{number - 2}")
-        self._files.delete(f"outcomes/{number - 1}")
 
     def _spout_log(self, component: str, task: int, level: str, text: str) -> None:
         self._on_log(LogLine(component, task, level, text))

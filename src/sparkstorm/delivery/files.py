@@ -21,6 +21,13 @@ class CheckpointFiles(Protocol):
         """Write a file atomically."""
         ...
 
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file that is not there yet; returns False, and does nothing, if it is.
+
+        If several processes create the same file at once, exactly one of them is told True.
+        """
+        ...
+
     def delete(self, name: str) -> None:
         """Delete a file if it is there."""
         ...
@@ -44,6 +51,10 @@ class MemoryFiles:
     def write(self, name: str, data: bytes) -> None:
         """Write a file."""
         self._files[name] = data
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file that is not there yet; returns False if it is."""
+        return self._files.setdefault(name, data) is data
 
     def delete(self, name: str) -> None:
         """Delete a file if it is there."""
@@ -87,11 +98,19 @@ class LocalFiles:
     def write(self, name: str, data: bytes) -> None:
         """Write a file atomically."""
         path = self._folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=".")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(aside).replace(path)
+        self._aside(path, data).replace(path)
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file that is not there yet; returns False if it is."""
+        path = self._folder / name
+        aside = self._aside(path, data)
+        try:
+            path.hardlink_to(aside)  # fails if it is there, and shows it whole if not
+        except FileExistsError:
+            return False
+        finally:
+            aside.unlink()
+        return True
 
     def delete(self, name: str) -> None:
         """Delete a file if it is there."""
@@ -101,3 +120,11 @@ class LocalFiles:
         """The names of the files in a folder, sorted."""
         path = self._folder / folder
         return sorted(p.name for p in path.iterdir() if p.name[0] != ".") if path.is_dir() else []
+
+    @staticmethod
+    def _aside(path: Path, data: bytes) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=".")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        return Path(aside)

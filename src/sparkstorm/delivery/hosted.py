@@ -18,6 +18,8 @@ from sparkstorm.delivery.attempts import Attempts, FailedMessage
 from sparkstorm.delivery.letters import LetterWriter
 from sparkstorm.delivery.originals import GONE, Original, Originals, PendingLoad
 from sparkstorm.delivery.packing import encode_rows, packed_load
+from sparkstorm.delivery.remembered import DIED_OF_IT, FIRST_TRY, Tries, digests_of
+from sparkstorm.delivery.retry import RetryPolicy
 from sparkstorm.errors import EmitError, SparkstormError, SpoutConnectionError
 from sparkstorm.execution.columns import CoderError
 from sparkstorm.execution.packet import Body
@@ -41,6 +43,7 @@ class _Lot(NamedTuple):
     stream: str
     tracked: bool
     attempt: int
+    width: int = 0
 
 
 @dataclass(slots=True)
@@ -138,6 +141,7 @@ class HostedTask:
         self._in_flight = 0
         self._refused: deque[tuple[Hashable, Failure, Original]] = deque()
         self._config = plan.config.override(dict(spec.settings))
+        self._policy = RetryPolicy.of(self._config)
 
     @property
     def spout(self) -> Spout:
@@ -166,6 +170,12 @@ class HostedTask:
         """Messages emitted and not yet in a batch."""
         with self._lock:
             return sum(len(box) for box in self._intake.values())
+
+    @property
+    def widths(self) -> set[int]:
+        """The widths of the suspects that wait (:mod:`remembered`)."""
+        with self._lock:
+            return {lot.width for lot, box in self._intake.items() if lot.width and len(box)}
 
     @property
     def drained(self) -> bool:
@@ -222,9 +232,13 @@ class HostedTask:
                 f"{' and is direct' if declared.direct else ''}"
             )
         tracked = msg_id is not None and self._plan.tracked
-        self._attempts.emitted(msg_id)
+        tries = self._attempts.emitted(msg_id) if tracked else FIRST_TRY
+        if tries.width == 1 and self._policy.delay(attempt=tries.attempt - 1, key=0) is None:
+            original = Original(stream, tuple(values), direct, self._letters.now())
+            self._refused.append((msg_id, DIED_OF_IT, original))
+            return
         with self._lock:
-            lot = _Lot(stream, tracked, self._attempts.next_of(msg_id) if tracked else 1)
+            lot = _Lot(stream, tracked, tries.attempt, tries.width)
             box = self._intake.setdefault(lot, _Intake())
             box.rows.append(tuple(values))
             box.msg_ids.append(msg_id)
@@ -234,10 +248,13 @@ class HostedTask:
         if msg_id is not None and not tracked:
             self._spout.ack(msg_id)
 
-    def plan(self, limit: int, sequence: int, lane: int) -> list[tuple[Load, int]]:
-        """Put up to ``limit`` messages into (load, attempt), numbered from ``sequence``."""
+    def plan(self, limit: int, sequence: int, lane: int, width: int = 0) -> list[tuple[Load, int]]:
+        """Put up to ``limit`` messages into (load, attempt), numbered from ``sequence``.
+
+        Only suspects of a ``width``; by default only messages that are no suspects.
+        """
         loads: list[tuple[Load, int]] = []
-        for lot in list(self._intake):
+        for lot in [lot for lot in list(self._intake) if lot.width == width]:
             with self._lock:
                 taken = self._intake[lot].take(limit)
                 if not len(self._intake[lot]):
@@ -249,6 +266,18 @@ class HostedTask:
                     sequence += load.count if load.first is not None else 0
                     loads.append((load, lot.attempt))
         return loads
+
+    def remember(self, earlier: dict[int, Tries]) -> None:
+        """Take in what an earlier driver left behind, to know its messages again."""
+        self._attempts.remember(earlier)
+
+    def known(self) -> list[Tries]:
+        """What a later driver is to know, should this one end."""
+        return self._attempts.known()
+
+    def ids_of(self, load: Load) -> bytes:
+        """The digests of a load's message ids, as an array's bytes."""
+        return b"" if load.first is None else digests_of(self._pending[load.first])
 
     def deliver(self, acked: U64, failed: Sequence[tuple[int, Failure]]) -> None:
         """Call the spout's ack and fail; roots that are not pending here are passed over."""
@@ -301,7 +330,8 @@ class HostedTask:
         self, msg_id: Hashable, failure: Failure, original: Original, nbytes: int
     ) -> list[DeadLetter]:
         """Tell the spout; return the letter of a message that it takes no interest in."""
-        known = self._attempts.failed(msg_id, original, nbytes)
+        ran = failure is not DIED_OF_IT
+        known = self._attempts.failed(msg_id, original, nbytes, ran=ran)
         failure = replace(failure, attempt=known.attempts)
         if type(self._spout).fail is Spout.fail:
             return self._bury(msg_id, failure)

@@ -3,7 +3,8 @@
 import heapq
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
@@ -19,7 +20,9 @@ from sparkstorm.delivery.hosted import SpoutLog
 from sparkstorm.delivery.letters import LetterWriter
 from sparkstorm.delivery.payloads import Payload, read_payloads, read_payloads_apart
 from sparkstorm.delivery.plans import Outstanding
+from sparkstorm.delivery.remembered import DIED_OF_IT
 from sparkstorm.delivery.retry import RetryPolicy
+from sparkstorm.errors import ComponentError, SparkstormError
 from sparkstorm.execution.reading import Load
 from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.planning.plan import Plan, StreamKey
@@ -114,6 +117,7 @@ class PartitionedTask:
         self._letters = LetterWriter(plan, component, task, office)
         self._pending: dict[int, _Pending] = {}
         self._retries: list[tuple[float, int, Outstanding]] = []
+        self._suspects: list[Outstanding] = []
         self._tie = itertools.count()
         self._in_flight = 0
 
@@ -130,7 +134,13 @@ class PartitionedTask:
     @property
     def waiting_retries(self) -> int:
         """Messages that wait for their next try."""
-        return sum(item.split.count for _, _, item in self._retries)
+        retries = [item for _, _, item in self._retries]
+        return sum(item.split.count for item in (*retries, *self._suspects))
+
+    @property
+    def widths(self) -> set[int]:
+        """The widths of the suspects that wait (:mod:`remembered`)."""
+        return {item.width for item in self._suspects}
 
     @property
     def drained(self) -> bool:
@@ -142,7 +152,7 @@ class PartitionedTask:
         if cursor is not None:
             self._spout.restore(cursor)
         for item in outstanding:
-            heapq.heappush(self._retries, (now, next(self._tie), item))
+            self._set_aside(item, now)
         context = TaskContext(
             topology=self._plan.name,
             component=self.component,
@@ -165,7 +175,8 @@ class PartitionedTask:
         planned = self._due_retries(now)
         each = -(-limit // pieces)
         while fresh and limit > 0:
-            splits = [split for split in self._spout.plan(min(each, limit)) if split.count]
+            with self._calling("plan"):
+                splits = [split for split in self._spout.plan(min(each, limit)) if split.count]
             if not splits:
                 break
             planned += [Piece(split, 1, self._letters.now()) for split in splits]
@@ -178,11 +189,50 @@ class PartitionedTask:
         while self._retries and self._retries[0][0] <= now:
             item = heapq.heappop(self._retries)[2]
             due.setdefault((item.attempt, item.since), []).append(item.split)
-        return [
-            Piece(split, attempt, since)
-            for (attempt, since), splits in due.items()
-            for split in self._spout.merge(splits)
-        ]
+        with self._calling("merge"):
+            merged = {try_: self._spout.merge(splits) for try_, splits in due.items()}
+        return [Piece(split, *try_) for try_, splits in merged.items() for split in splits]
+
+    def plan_suspects(self, limit: int, width: int) -> list[Piece]:
+        """Return up to ``limit`` suspects of a width."""
+        planned, left = [], []
+        for item in self._suspects:
+            count = min(limit, item.split.count) if item.width == width else 0
+            if count:
+                planned.append(Piece(item.split.narrow(range(count)), item.attempt, item.since))
+                limit -= count
+            if count < item.split.count:
+                rest = item.split.narrow(range(count, item.split.count)) if count else item.split
+                left.append(replace(item, split=rest))
+        self._suspects = left
+        return planned
+
+    def take_back(self, first: int, width: int, now: float) -> None:
+        """Set a load aside whose batch did not end, because the driver did.
+
+        Args:
+            first: the load's first root.
+            width: how many messages ran when the driver died; 0 if it ended in good order.
+            now: the time.
+        """
+        pending = self._pending.pop(first)
+        self._in_flight -= pending.split.count
+        attempt = pending.attempt
+        if width == 1:
+            failure = replace(DIED_OF_IT, attempt=attempt)
+            if self._policy.delay(attempt=attempt, key=first) is None:
+                self._fail(pending.split, [(0, 1)], failure)
+                self._bury([_GivenUp(pending, [(0, failure)])])
+                return
+            attempt += 1
+        item = Outstanding(
+            owner=self.owner,
+            split=pending.split,
+            attempt=attempt,
+            since=pending.since,
+            width=width,
+        )
+        self._set_aside(item, now)
 
     def load(self, piece: Piece, sequence: int, lane: int) -> Load:
         """Make the load of a split and note it as pending."""
@@ -203,7 +253,7 @@ class PartitionedTask:
 
     def done_untracked(self, split: Split) -> None:
         """Ack a split of an untracked topology: its batch is committed."""
-        self._spout.ack(split, [(0, split.count)])
+        self._ack(split, [(0, split.count)])
 
     def deliver(self, acked: U64, failed: Sequence[tuple[int, Failure]], now: float) -> None:
         """Call the spout's ack and fail, and set aside what is to be tried again."""
@@ -214,7 +264,7 @@ class PartitionedTask:
             done = (acked[start:stop] - np.uint64(first)).astype(np.int64)
             broken = [(root - first, why) for root, why in failed if first <= root < last]
             if len(done):
-                self._spout.ack(pending.split, ranges_of(done))
+                self._ack(pending.split, ranges_of(done))
             given_up += self._retry(first, pending, broken, now)
             ended = np.concatenate([done, np.array([p for p, _ in broken], np.int64)])
             self._in_flight -= len(ended)
@@ -235,7 +285,33 @@ class PartitionedTask:
             for first, pending in self._pending.items()
             if first not in skip
         ]
-        return owed + [item for _, _, item in self._retries]
+        return owed + [item for _, _, item in self._retries] + self._suspects
+
+    def _ack(self, split: Split, positions: Positions) -> None:
+        with self._calling("ack"):
+            self._spout.ack(split, positions)
+
+    def _fail(self, split: Split, positions: Positions, failure: Failure) -> None:
+        with self._calling("fail"):
+            self._spout.fail(split, positions, failure)
+
+    def _set_aside(self, item: Outstanding, now: float) -> None:
+        if item.width:
+            self._suspects.append(item)
+        else:
+            heapq.heappush(self._retries, (now, next(self._tie), item))
+
+    @contextmanager
+    def _calling(self, method: str) -> Iterator[None]:
+        """Around the user's code: what it raises is the spout's fault, not Spark's."""
+        try:
+            yield
+        except SparkstormError:
+            raise
+        except Exception as error:
+            raise ComponentError(
+                f"spout {self.component!r} raised in {method}: {type(error).__name__}: {error}"
+            ) from error
 
     def _retry(
         self, first: int, pending: _Pending, broken: list[tuple[int, Failure]], now: float
@@ -249,7 +325,7 @@ class PartitionedTask:
         for group in by_reason.values():
             positions = np.array([position for position, _ in group], np.int64)
             failure = replace(group[0][1], attempt=pending.attempt)
-            self._spout.fail(pending.split, ranges_of(positions), failure)
+            self._fail(pending.split, ranges_of(positions), failure)
             key = first + int(positions[0])
             wait = self._wait(failure, key)
             if wait is None:

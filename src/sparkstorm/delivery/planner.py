@@ -1,6 +1,7 @@
 """What the next batch holds: shares for each spout task, spread over the partitions."""
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import final
 
@@ -9,6 +10,7 @@ from sparkstorm.config import Config
 from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.partitioned import PartitionedTask, Piece
 from sparkstorm.delivery.plans import BatchPlan, Outstanding, PlannedLoad
+from sparkstorm.delivery.remembered import company_of, encode_tries, left_behind
 from sparkstorm.delivery.replays import Replays
 from sparkstorm.delivery.sizing import BatchSizer
 from sparkstorm.execution.reading import Load
@@ -20,6 +22,9 @@ _SPREAD_FROM = 64
 """Hosted messages are spread over the partitions if each gets at least this many."""
 
 _FIRST_GUESS_BYTES = 100.0
+
+_MEMORY_SECS = 3600.0
+"""How long messages of an earlier driver are expected to come again, and ids written down."""
 
 
 @final
@@ -48,6 +53,8 @@ class BatchPlanner:
         self._sizer = BatchSizer(
             config.batch_target_secs, config.batch_min_messages, config.batch_max_messages
         )
+        self._note_ids = False
+        self._forget_at = math.inf
         self._message_bytes = _FIRST_GUESS_BYTES
         self._configs: dict[int, Config] = {
             task: config.override(dict(spec.settings))
@@ -63,6 +70,67 @@ class BatchPlanner:
             fresh: whether partitioned spouts are asked for new messages, not only for retries.
             now: the time.
         """
+        if now > self._forget_at:
+            self._note_ids, self._forget_at = False, math.inf
+            for task in self._hosted.values():
+                task.remember({})
+
+        def suspects() -> list[PlannedLoad]:
+            return self._plan_suspects(number)
+
+        def others() -> list[PlannedLoad]:
+            return self._plan_others(number, fresh=fresh, now=now)
+
+        # in turns, so that neither holds back the other
+        order = (suspects, others) if number % 2 else (others, suspects)
+        loads = order[0]() or order[1]()
+        return self._with_owed(number, loads) if loads else None
+
+    def settled(self, number: int) -> BatchPlan:
+        """The plan of a batch of which nothing is left to do, with what is owed beside it."""
+        return self._with_owed(number, [])
+
+    def rerun(self, plan: BatchPlan, *, width: int, now: float) -> BatchPlan:
+        """Plan a batch anew that did not end, because the driver did; ``plan`` was taken up.
+
+        If the driver died, the messages of the batch are suspects: only a piece of it is run now.
+
+        Args:
+            plan: what can be run of the batch.
+            width: how many messages the whole batch held; 0 if the driver ended in good order.
+            now: the time.
+        """
+        loads = []
+        for planned in plan.loads:
+            if planned.load.first is None:
+                loads.append(planned)
+            else:
+                self._partitioned[planned.load.task].take_back(planned.load.first, width, now)
+        if width:
+            loads += self._plan_suspects(plan.number)
+        else:
+            loads += self._plan_others(plan.number, fresh=False, now=now)
+        return self._with_owed(plan.number, loads)
+
+    def _plan_suspects(self, number: int) -> list[PlannedLoad]:
+        """Plan a piece of the suspects in the smallest company."""
+        tasks: list[HostedTask | PartitionedTask] = [
+            *self._hosted.values(),
+            *self._partitioned.values(),
+        ]
+        width = min((width for task in tasks for width in task.widths), default=0)
+        loads: list[PlannedLoad] = []
+        for task in tasks if width else ():
+            left = company_of(width) - sum(planned.load.count for planned in loads)
+            if left <= 0:
+                break
+            if isinstance(task, HostedTask):
+                loads += self._load_hosted(task, left, number % self._plan.partitions, 0, width)
+            else:
+                loads += self._load_pieces(number, task, task.plan_suspects(left, width))
+        return loads
+
+    def _plan_others(self, number: int, *, fresh: bool, now: float) -> list[PlannedLoad]:
         share = -(-self._sizer.limit // (len(self._hosted) + len(self._partitioned)))
         loads: list[PlannedLoad] = []
         for hosted in self._hosted.values():
@@ -70,25 +138,25 @@ class BatchPlanner:
         for partitioned in self._partitioned.values():
             loads += self._plan_partitioned(number, partitioned, share, fresh=fresh, now=now)
         loads += self._plan_replays(number, share, loads, fresh=fresh, now=now)
-        if not loads:
-            return None
-        firsts = {p.load.first for p in loads if p.load.first is not None}
-        return replace(self.settled(number, firsts), loads=tuple(loads))
+        return loads
 
-    def settled(self, number: int, planned: Collection[int] = ()) -> BatchPlan:
-        """The plan of a batch of which nothing is left to do, with what is owed beside it.
-
-        ``planned`` are the first roots of loads that are in the batch and so not owed.
-        """
+    def _with_owed(self, number: int, loads: Sequence[PlannedLoad]) -> BatchPlan:
+        planned = {p.load.first for p in loads if p.load.first is not None}
         outstanding: list[Outstanding] = []
         for partitioned in self._partitioned.values():
             outstanding += partitioned.outstanding(planned)
         return BatchPlan(
             number=number,
             run=self._run,
+            loads=tuple(loads),
             sequences=self._sequences(),
             cursors={self.owner(n): task.spout.snapshot() for n, task in self._partitioned.items()},
             outstanding=tuple(outstanding),
+            tries={
+                self.owner(n): encode_tries(known)
+                for n, task in self._hosted.items()
+                if (known := task.known())
+            },
         )
 
     def observe(self, *, messages: int, secs: float) -> None:
@@ -119,10 +187,17 @@ class BatchPlanner:
         planned: list[PlannedLoad] = []
         for piece in range(pieces):
             partition = (number + task.task + piece) % partitions
-            made = task.plan(-(-wanted // pieces), self._next(task.task), len(planned))
-            for load, attempt in made:
-                planned.append(self._planned(load, partition, attempt))
-                self._learn_size(len(load.packet or b"") / load.count)
+            planned += self._load_hosted(task, -(-wanted // pieces), partition, len(planned))
+        return planned
+
+    def _load_hosted(
+        self, task: HostedTask, limit: int, partition: int, lane: int, width: int = 0
+    ) -> list[PlannedLoad]:
+        planned = []
+        for load, attempt in task.plan(limit, self._next(task.task), lane, width):
+            ids = task.ids_of(load) if self._note_ids else b""
+            planned.append(replace(self._planned(load, partition, attempt), ids=ids))
+            self._learn_size(len(load.packet or b"") / load.count)
         return planned
 
     def _plan_partitioned(
@@ -130,10 +205,16 @@ class BatchPlanner:
     ) -> list[PlannedLoad]:
         partitions = self._plan.partitions
         room = max(0, self.pending_limit(task.task) - task.pending)
+        pieces = task.plan(min(share, room), partitions, fresh=fresh, now=now)
+        return self._load_pieces(number, task, pieces)
+
+    def _load_pieces(
+        self, number: int, task: PartitionedTask, pieces: Iterable[Piece]
+    ) -> list[PlannedLoad]:
+        partitions = self._plan.partitions
         weights = [0] * partitions
         planned = []
-        splits = task.plan(min(share, room), partitions, fresh=fresh, now=now)
-        for lane, piece in enumerate(splits):
+        for lane, piece in enumerate(pieces):
             split = piece.split
             lightest = min(range(partitions), key=lambda p: (weights[p], (p - number) % partitions))
             weights[lightest] += split.count
@@ -160,11 +241,16 @@ class BatchPlanner:
         component = self._plan.component_of(task)
         return f"{component}/{task - self._plan.tasks[component].start}"
 
-    def take_up(self, plan: BatchPlan) -> BatchPlan:
+    def take_up(self, plan: BatchPlan, now: float) -> BatchPlan:
         """Go on after the last plan of an earlier driver; return what it can run of it.
 
-        Hosted messages come again from their source. Splits get roots of this driver.
+        Hosted messages come again from their source. Splits get roots of this driver. If that
+        driver has died, ids of hosted messages are written down from now on, for a while.
         """
+        self._note_ids = not plan.clean
+        self._forget_at = now + _MEMORY_SECS
+        for number, hosted in self._hosted.items():
+            hosted.remember(left_behind(plan, self.owner(number)))
         tasks = {self.owner(task): task for task in (*self._hosted, *self._partitioned)}
         for owner, sequence in plan.sequences.items():
             if owner in tasks:

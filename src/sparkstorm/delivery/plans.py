@@ -1,5 +1,6 @@
 """What a batch holds: its loads by partition, durable before Spark hears its number."""
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,8 @@ __all__ = ["BatchPlan", "Outstanding", "PlannedLoad"]
 class PlannedLoad:
     """A load, where it is read, which try of its messages it is, and whose (``owner``).
 
-    ``since`` is when the first attempt began, in seconds since 1970.
+    ``since`` is when the first attempt began, in seconds since 1970. ``ids`` are digests of hosted
+    messages' ids, written down only if a driver before this one died.
     """
 
     load: Load
@@ -26,6 +28,7 @@ class PlannedLoad:
     attempt: int = 1
     owner: str = ""
     since: float = 0.0
+    ids: bytes = b""
 
     @property
     def range(self) -> RootRange | None:
@@ -40,13 +43,14 @@ class Outstanding:
 
     ``owner`` is the spout task as ``component/index``: task numbers shift when components are
     added, so nothing durable is named by them. ``since`` is when the first attempt began, in
-    seconds since 1970.
+    seconds since 1970. ``width`` is above 0 for suspects: see :mod:`remembered`.
     """
 
     owner: str
     split: Split
     attempt: int
     since: float = 0.0
+    width: int = 0
 
 
 @final
@@ -62,6 +66,9 @@ class BatchPlan:
         cursors: for each partitioned spout task, how far it has planned (its ``snapshot``).
         outstanding: splits given out earlier and still owed, but for those in this batch.
         signals: what the engine tells single tasks in it; not kept over restarts.
+        tries: for each hosted spout task, how often its messages were tried
+            (:func:`remembered.encode_tries`).
+        clean: whether its driver has ended in good order after it.
     """
 
     number: int
@@ -71,6 +78,8 @@ class BatchPlan:
     cursors: Mapping[str, Any] = field(default_factory=dict)
     outstanding: tuple[Outstanding, ...] = ()
     signals: tuple[Signal, ...] = ()
+    tries: Mapping[str, str] = field(default_factory=dict)
+    clean: bool = False
 
     @property
     def messages(self) -> int:
@@ -120,9 +129,12 @@ class BatchPlan:
                     "split": _split_to_json(o.split),
                     "attempt": o.attempt,
                     "since": o.since,
+                    "width": o.width,
                 }
                 for o in self.outstanding
             ],
+            "tries": dict(self.tries),
+            "clean": self.clean,
         }
         return json.dumps(data).encode()
 
@@ -141,10 +153,13 @@ class BatchPlan:
                     owner=o["owner"],
                     split=_split_from_json(o["split"]),
                     attempt=o["attempt"],
-                    since=o.get("since", 0.0),
+                    since=o["since"],
+                    width=o["width"],
                 )
                 for o in values["outstanding"]
             ),
+            tries=values["tries"],
+            clean=values["clean"],
         )
 
 
@@ -162,14 +177,15 @@ def _load_to_json(planned: PlannedLoad) -> dict[str, Any]:
         "attempt": planned.attempt,
         "owner": planned.owner,
         "since": planned.since,
+        "ids": base64.b64encode(planned.ids).decode(),
     }
 
 
 def _load_from_json(data: dict[str, Any]) -> PlannedLoad:
-    partition, attempt, owner = data.pop("partition"), data.pop("attempt"), data.pop("owner")
-    split, since = data.pop("split"), data.pop("since", 0.0)
+    split, ids = data.pop("split"), base64.b64decode(data.pop("ids"))
+    rest = {name: data.pop(name) for name in ("partition", "attempt", "owner", "since")}
     load = Load(split=None if split is None else _split_from_json(split), **data)
-    return PlannedLoad(load=load, partition=partition, attempt=attempt, owner=owner, since=since)
+    return PlannedLoad(load=load, ids=ids, **rest)
 
 
 def _split_to_json(split: Split) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from sparkstorm.delivery.coordinator import Coordinator
 from sparkstorm.delivery.files import CheckpointFiles, MemoryFiles
 from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.taps import Tap
-from sparkstorm.execution.report import LogLine
+from sparkstorm.execution.report import LogLine, Report
 from sparkstorm.execution.state_log import StateImage
 from sparkstorm.local.jobs import Jobs, LocalJobs
 from sparkstorm.metrics import Statistics
@@ -76,6 +76,7 @@ class LocalRunner:
         )
         self._jobs: Jobs = LocalJobs(self.plan) if jobs is None else jobs(self.plan)
         self._number = 0
+        self._reports: list[Report] = []
         self._active = True
 
     def __enter__(self) -> "LocalRunner":
@@ -93,7 +94,7 @@ class LocalRunner:
     ) -> None:
         for task in self.coordinator.hosted.values():
             task.close()
-        self.coordinator.close()
+        self.coordinator.close(clean=kind is None)
         self._jobs.close()
 
     def activate(self) -> None:
@@ -132,14 +133,13 @@ class LocalRunner:
 
     def run_job(self) -> list[bytes]:
         """Run the job of the planned batch; return its rows for the driver."""
-        batch = self.coordinator.info(self._number)
-        rows, reports = self._jobs.run(batch, self.coordinator.loads(self._number))
-        self.coordinator.note_reports(reports)
+        loads = self.coordinator.loads(self._number)
+        rows, self._reports = self._jobs.run(self.coordinator.info(self._number), loads)
         return rows
 
     def finish(self, rows: list[bytes], secs: float = 0.0) -> None:
         """Hand the rows of the batch's job to the coordinator, which makes the outcome durable."""
-        self.coordinator.finish(self._number, rows, secs)
+        self.coordinator.finish(self._number, rows, secs, self._reports)
 
     def commit(self) -> None:
         """Commit the batch: its state, and that it is done. The next plan gives the verdicts."""

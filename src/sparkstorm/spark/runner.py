@@ -1,6 +1,7 @@
 """Submit a topology: the life of a run as a table of contents."""
 
 import atexit
+import logging
 import os
 import secrets
 import shutil
@@ -8,12 +9,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from sparkstorm.acking.ids import U64
 from sparkstorm.clock import SystemClock
@@ -23,28 +24,40 @@ from sparkstorm.dead_letters.places import default_folder
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.delivery.coordinator import Coordinator
 from sparkstorm.delivery.files import CheckpointFiles, LocalFiles
+from sparkstorm.delivery.heartbeat import Heartbeat
+from sparkstorm.delivery.holder import Holder
 from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.hosted_thread import HostedThread
+from sparkstorm.delivery.lease import Lease
 from sparkstorm.delivery.manifest import Manifest
 from sparkstorm.delivery.taps import Tap
-from sparkstorm.errors import BatchError, SparkstormError
+from sparkstorm.errors import BatchError, SparkLostError, SparkstormError
 from sparkstorm.execution.report import LogLine
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.passes import check_name, make_plan
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.driver.checkpoint import open_files
-from sparkstorm.spark.driver.outcomes import BatchRunner
+from sparkstorm.spark.driver.jvm import Jvm, stop_session
+from sparkstorm.spark.driver.query import Query
+from sparkstorm.spark.driver.restarts import Restarts
 from sparkstorm.spark.driver.server import PlanServer
-from sparkstorm.spark.driver.session import make_session, query_session, spark_parallelism
+from sparkstorm.spark.driver.session import make_session, spark_parallelism
 from sparkstorm.spark.driver.shipping import offer_script_folder, ship
+from sparkstorm.spark.driver.supervisor import Supervisor
 from sparkstorm.spark.link import LinkServer
-from sparkstorm.spark.lowering import ReportsParam, lower
 from sparkstorm.topology.graph import Topology
 from sparkstorm.verdicts import Failure
 
 __all__ = ["Run", "submit"]
 
 _LOOK_SECS = 0.02
+
+_GOES_ON = (
+    "Nothing that was acked is lost: a restart on the same checkpoint goes on, and what was not "
+    "acked is processed again"
+)
+
+_logger = logging.getLogger(__name__)
 
 
 def submit(
@@ -82,13 +95,15 @@ def submit(
     with ExitStack() as stack:
         if session is None:
             session = make_session(name, master)
-            stack.callback(session.stop)
+            stack.callback(stop_session, session)
         keep_letters_there = checkpoint is not None
         if checkpoint is None:
             checkpoint = tempfile.mkdtemp(prefix=f"sparkstorm-{name}-")
             stack.callback(shutil.rmtree, checkpoint, ignore_errors=True)
         where = os.fspath(checkpoint)
         files = open_files(where, session)
+        lease = _take_lease(files, settings)
+        stack.callback(_release, lease)
         manifest = Manifest.read(files)
         plan = make_plan(
             topology,
@@ -99,8 +114,8 @@ def submit(
         )
         if manifest is not None:
             manifest.check(plan, where)
-        office = _office(plan, where if keep_letters_there else None, files)
-        run = Run(plan, session, where, files, office, on_tap=on_tap, on_log=on_log)
+        office = _office(plan, where if keep_letters_there else None, files, lease.run)
+        run = Run(plan, session, where, files, lease, office, on_tap=on_tap, on_log=on_log)
         run.start(stack)
         return run
 
@@ -115,6 +130,7 @@ class Run:
         session: SparkSession,
         checkpoint: str,
         files: CheckpointFiles,
+        lease: Lease,
         office: DeadLetterOffice,
         *,
         on_tap: Tap | None,
@@ -125,21 +141,20 @@ class Run:
         self._checkpoint = checkpoint
         self._files = files
         self.letters_at = office.where
+        self._lease = lease
         self._threads: dict[int, HostedThread] = {}
         self._coordinator = Coordinator(
             plan,
             files,
             office.clock,
-            run=office.run,
+            run=lease.run,
+            fence=lease,
             office=office,
             deliver=self._post,
             on_tap=on_tap,
             on_log=on_log,
         )
         self._server = PlanServer(self._coordinator)
-        self._query: StreamingQuery | None = None
-        self._query_ended = threading.Event()
-        self._batches: BatchRunner | None = None
         self._cleanup = ExitStack()
         self._stopped = threading.Event()
         self._stopping = threading.Lock()
@@ -147,23 +162,28 @@ class Run:
 
     def start(self, stack: ExitStack) -> None:
         """Start in this order; ``stop`` undoes it in reverse. Called by :func:`submit`."""
-        # 1. the spouts: a source that is away must fail before anything runs
+        # 1. the lease is kept from now on
+        heartbeat = Heartbeat(self._lease, self._break)
+        heartbeat.start()
+        stack.callback(heartbeat.stop)
+        # 2. the spouts: a source that is away must fail before anything runs
         self._coordinator.open()
-        stack.callback(self._coordinator.close)
+        stack.callback(self._close_coordinator)
         for number, task in self._coordinator.hosted.items():
             stack.callback(task.close)
             task.open()
             limit = _limiter(self._coordinator, number)
             self._threads[number] = HostedThread(task, limit, self._break)
-        # 2. the checkpoint is this topology's from now on
+        # 3. the checkpoint is this topology's from now on
         Manifest.of(self.plan).write(self._files)
-        # 3. the link for the reader process
+        # 4. the link for the reader process
         link = LinkServer(self._server.handle)
         stack.callback(link.close)
-        # 4. the query
-        self._query, self._batches = self._start_query(link)
-        stack.callback(self._stop_query)
-        # 5. the spouts' threads
+        # 5. the query
+        query = self._supervise(link)
+        query.start()
+        stack.callback(query.stop)
+        # 6. the spouts' threads
         for thread in self._threads.values():
             thread.start()
         stack.callback(self._stop_threads)
@@ -225,7 +245,7 @@ class Run:
         self._coordinator.close_intake()
         self.deactivate()
         try:
-            if drain and not self._failed():
+            if drain and self._broken is None:
                 self.wait_until_drained(timeout)
         finally:
             self._server.stopping = True
@@ -243,29 +263,14 @@ class Run:
     def __repr__(self) -> str:
         return f"Run({self.plan.name}: {self._coordinator!r})"
 
-    def _start_query(self, link: LinkServer) -> tuple[StreamingQuery, BatchRunner]:
-        session = query_session(self._session, self.plan.partitions, self._checkpoint)
+    def _supervise(self, link: LinkServer) -> Supervisor:
         ship(self._session)
-        reports: Any = session.sparkContext.accumulator([], ReportsParam())
-        frame = lower(self.plan, session, reports, link=link.path, token=link.token)
-        batches = BatchRunner(self._coordinator, reports, self.plan.config.batch_timeout_secs)
-        query = (
-            frame.writeStream.queryName(self.plan.name)
-            .foreachBatch(batches)
-            .option("checkpointLocation", f"{self._checkpoint.rstrip('/')}/spark")
-            .start()
-        )
-        batches.attach(query)
-        watch = threading.Thread(target=self._watch, args=[query], name="sparkstorm-watch")
-        watch.daemon = True
-        watch.start()
-        return query, batches
 
-    def _watch(self, query: StreamingQuery) -> None:
-        """Wait for the query's end: one call, where asking again and again keeps a core busy."""
-        with suppress(Exception):  # whoever sees the end asks the query for its error
-            query.awaitTermination()
-        self._query_ended.set()
+        def start_query() -> Query:
+            return Query(self.plan, self._session, self._checkpoint, self._coordinator, link)
+
+        jvm, restarts = Jvm(self._session), Restarts(self.plan.config)
+        return Supervisor(start_query, self._server, jvm, restarts, self._break)
 
     def _drained(self) -> bool:
         return (
@@ -274,37 +279,28 @@ class Run:
             and all(thread.idle for thread in self._threads.values())
         )
 
-    def _failed(self) -> bool:
-        ended = self._query_ended.is_set() and not self._stopped.is_set()
-        return self._broken is not None or ended
-
     def _check(self) -> None:
         """Raise what made the run fail, as the error of whoever is at fault."""
-        failed = self._failed()  # before looking for the cause, which another thread may set
-        if self._broken is not None:
-            if isinstance(self._broken, SparkstormError):
-                raise self._broken
-            raise BatchError(f"a spout failed: {self._broken!r}") from self._broken
-        if failed and self._query is not None:
-            if self._batches is not None and self._batches.error is not None:
-                raise self._batches.error
-            error = self._query.exception()
-            raise BatchError(f"the query ended: {error}") from error
+        if self._broken is None:
+            return
+        if isinstance(self._broken, SparkLostError):
+            raise SparkLostError(f"{self._broken}. {_GOES_ON}") from self._broken
+        if isinstance(self._broken, SparkstormError):
+            raise self._broken
+        raise BatchError(f"a spout failed: {self._broken!r}") from self._broken
 
     def _at_exit(self) -> None:
         self.stop(drain=False)
 
     def _break(self, error: BaseException) -> None:
-        self._broken = error
+        if self._broken is None:  # what came first is the cause of the rest
+            self._broken = error
 
     def _post(self, task: HostedTask, acked: U64, failed: Sequence[tuple[int, Failure]]) -> None:
         self._threads[task.task].post(acked, failed)
 
-    def _stop_query(self) -> None:
-        if self._batches is not None:
-            self._batches.stopping = True
-        if self._query is not None:
-            self._query.stop()
+    def _close_coordinator(self) -> None:
+        self._coordinator.close(clean=self._broken is None)
 
     def _stop_threads(self) -> None:
         for thread in self._threads.values():
@@ -318,12 +314,28 @@ def _limiter(coordinator: Coordinator, task: int) -> Callable[[], int]:
     return lambda: coordinator.intake_limit(task)
 
 
-def _office(plan: Plan, checkpoint: str | None, files: CheckpointFiles) -> DeadLetterOffice:
+def _office(
+    plan: Plan, checkpoint: str | None, files: CheckpointFiles, run: str
+) -> DeadLetterOffice:
     """Dead letters live beside the checkpoint, or in a folder that outlives a temporary one."""
     store, where = LetterStore(files), f"--checkpoint {checkpoint}"
     if checkpoint is None:
         folder = plan.config.dead_letter_folder
         store = LetterStore(LocalFiles(Path(folder) if folder else default_folder()), plan.name)
         where = f"--topology {plan.name}" + (f" --folder {folder}" if folder else "")
-    run = secrets.token_hex(4)
     return DeadLetterOffice(plan.name, store, SystemClock(), run=run, where=where)
+
+
+def _take_lease(files: CheckpointFiles, config: Config) -> Lease:
+    clock = SystemClock()
+    holder = Holder.here(secrets.token_hex(4), clock.wall())
+    lease = Lease(files, clock, holder, config.lease_timeout_secs)
+    lease.acquire()
+    return lease
+
+
+def _release(lease: Lease) -> None:
+    try:
+        lease.release()
+    except (OSError, Py4JError) as error:  # the checkpoint is out of reach, perhaps with the JVM
+        _logger.warning("the lease of the checkpoint could not be released: %s", error)

@@ -378,6 +378,9 @@ class _PerilousFiles:
         self._files.write(name, data)
         self._peril(name, "after")
 
+    def create(self, name: str, data: bytes) -> bool:
+        return self._files.create(name, data)
+
     def delete(self, name: str) -> None:
         self._files.delete(name)
 

@@ -8,6 +8,7 @@ says, and have acked each.
 from collections import Counter
 from typing import final
 
+from sparkstorm.delivery.remembered import DIED_OF_IT
 from sparkstorm.testing.cluster import TaskRun
 from sparkstorm.testing.random_topology import Child, Entry, RandomTopology, Some
 from sparkstorm.testing.simulation import Observer, Simulation
@@ -26,7 +27,7 @@ class Truth(Observer):
     - A message is acked only if its whole tree was received and acked in the batch that was
       committed last.
     - It fails with ``failed`` or ``error`` only if a bolt did so, and with ``lost`` only if
-      something was lost; ``timeout`` only if a bolt forgot a tuple of it.
+      something was lost, or a driver has died; ``timeout`` only if a bolt forgot a tuple of it.
     - The committed state counts what committed runs counted, and nothing else.
     """
 
@@ -35,6 +36,7 @@ class Truth(Observer):
         self._topology: Topology = drawn.topology
         self._batch: dict[tuple[str, str], list[Entry]] = {}
         self._damaged = False
+        self._deaths = 0
         self._forgotten: set[Message] = set()
         self._counted: dict[str, Counter[tuple[int, int]]] = {}
 
@@ -66,6 +68,7 @@ class Truth(Observer):
     def driver_died(self) -> None:
         """What a dead driver had not said yet may be lost."""
         self._damaged = True
+        self._deaths += 1
 
     def settled(self, simulation: Simulation) -> None:
         """Check that the state is what was counted."""
@@ -118,7 +121,8 @@ class Truth(Observer):
             case Reason.TIMEOUT:
                 return message in self._forgotten
             case Reason.LOST:
-                return self._damaged
+                blamed = failure.message == DIED_OF_IT.message
+                return self._deaths > 0 if blamed else self._damaged
         return False
 
     def _anywhere(self) -> set[str]:

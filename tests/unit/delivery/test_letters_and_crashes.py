@@ -208,15 +208,16 @@ class TestAttempts:
     def test_it_counts_until_the_end(self) -> None:
         """Attempts add up, the first beginning stays, an end forgets all."""
         attempts = Attempts()
-        assert attempts.next_of("a") == 1
+        assert attempts.emitted("a").attempt == 1
         attempts.failed("a", self.original(5), 10)
         known = attempts.failed("a", self.original(9), 10)
-        assert (known.attempts, known.began, attempts.next_of("a")) == (2, 5.0, 3)
+        assert (known.attempts, known.began, known.next.attempt) == (2, 5.0, 3)
         assert (attempts.left_failed, attempts.nbytes) == (1, 10)
         attempts.emitted("a")
         assert attempts.left_failed == 0
         assert attempts.forget("a") == known
-        assert (attempts.forget("a"), attempts.next_of("a"), attempts.nbytes) == (None, 1, 0)
+        assert (attempts.forget("a"), attempts.nbytes) == (None, 0)
+        assert attempts.emitted("a").attempt == 1
 
     def test_it_is_bounded(self) -> None:
         """The oldest payloads go first, then the oldest messages."""

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any, final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from sparkstorm.delivery.files import CheckpointFiles, LocalFiles
-from sparkstorm.errors import CheckpointError
 
 __all__ = ["HadoopFiles", "open_files"]
 
@@ -21,13 +21,22 @@ def open_files(location: str, session: SparkSession) -> CheckpointFiles:
 
 @final
 class HadoopFiles:
-    """Files on any file system that Hadoop knows (HDFS, S3, …), through the driver's JVM."""
+    """Files on any file system that Hadoop knows (HDFS, S3, …), through the driver's JVM.
+
+    Whether ``write`` is atomic and ``create`` exclusive is up to that file system: HDFS is both.
+    """
 
     def __init__(self, session: SparkSession, folder: str) -> None:
-        self._jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - there is no public way
+        gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - there is no public way
+        self._jvm: Any = gateway.jvm
         conf: Any = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+        hadoop: Any = self._jvm.org.apache.hadoop.fs
         self._folder = folder
         self._fs: Any = self._path("").getFileSystem(conf)
+        # FileSystem's own rename does not replace
+        self._context: Any = hadoop.FileContext.getFileContext(self._path("").toUri(), conf)
+        self._replace: Any = gateway.new_array(hadoop.Options.Rename, 1)
+        self._replace[0] = getattr(hadoop, "Options$Rename").OVERWRITE
 
     def read(self, name: str) -> bytes | None:
         """Return a file's content, or None if there is none."""
@@ -41,19 +50,20 @@ class HadoopFiles:
             stream.close()
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file aside and rename it into place.
-
-        Hadoop's rename does not replace, so between the two the name is missing for a moment.
-        """
+        """Write a file aside and rename it into place."""
         aside = self._path(f"{name}.new")
-        stream = self._fs.create(aside, True)
+        self._put(aside, data, replace=True)
+        self._context.rename(aside, self._path(name), self._replace)
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file that is not there yet; returns False if it is."""
         try:
-            stream.write(bytearray(data))
-        finally:
-            stream.close()
-        self.delete(name)
-        if not self._fs.rename(aside, self._path(name)):
-            raise CheckpointError(f"cannot rename {name}.new to {name} in {self._folder}")
+            self._put(self._path(name), data, replace=False)
+        except Py4JJavaError as error:
+            if "FileAlreadyExistsException" in error.java_exception.toString():
+                return False
+            raise
+        return True
 
     def delete(self, name: str) -> None:
         """Delete a file if it is there."""
@@ -66,6 +76,13 @@ class HadoopFiles:
             return []
         found = [status.getPath().getName() for status in self._fs.listStatus(path)]
         return sorted(name for name in found if not name.endswith(".new"))
+
+    def _put(self, path: Any, data: bytes, *, replace: bool) -> None:
+        stream = self._fs.create(path, replace)
+        try:
+            stream.write(bytearray(data))
+        finally:
+            stream.close()
 
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(

@@ -7,7 +7,6 @@ it writes count. So it runs on a copy of the physical plan: new exchanges, and n
 Spark never hears of.
 """
 
-import re
 import threading
 import time
 from typing import Any, final
@@ -18,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sparkstorm.execution.batch import BatchInfo, Purpose
+from sparkstorm.spark.driver.causes import cause_of
 from sparkstorm.spark.rows import BATCH_PROPERTY
 
 __all__ = ["BatchJobs", "JobError"]
@@ -61,7 +61,7 @@ class BatchJobs:
                 raise
             if limit.expired:
                 raise JobError(f"it took longer than {limit_secs:.1f} s", hung=True) from error
-            raise JobError(_cause(error), hung=False) from error
+            raise JobError(cause_of(error), hung=False) from error
 
     def _probe(self) -> None:
         query: Any = self._query._jsq  # noqa: SLF001 - the running plan is not public
@@ -97,19 +97,3 @@ class _TimeLimit:
             self.expired = True
             self._cancel()
             wait = self._AGAIN_SECS
-
-
-_PYTHON_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Exit|Fault)\b.*")
-_WORKER_DIED = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure[^\n]*")
-_ABORTED = re.compile(r"Job (?:aborted|\S+ cancelled)[^\n]*")
-
-
-def _cause(error: Exception) -> str:
-    """What went wrong in one line: the last error of a worker's traceback, if there is one."""
-    text = str(error)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    raised = [line for line in lines if _PYTHON_ERROR.match(line) and not line.startswith("org.")]
-    if raised:
-        return raised[-1]
-    known = _WORKER_DIED.search(text) or _ABORTED.search(text)
-    return known.group() if known else next(iter(lines), type(error).__name__)

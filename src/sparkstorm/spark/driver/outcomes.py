@@ -62,6 +62,7 @@ class BatchRunner:
             raise
 
     def _run(self, jobs: BatchJobs, number: int) -> None:
+        self._coordinator.leave_out(number, (), {})  # what an earlier query may have left out
         started = time.monotonic()
         try:
             rows = jobs.run(self._coordinator.info(number), self._timeout_secs)
@@ -70,8 +71,7 @@ class BatchRunner:
             rows, secs = self._search(jobs, number, error)
         else:
             secs = self._good_secs = time.monotonic() - started
-        self._coordinator.finish(number, rows, secs)
-        self._coordinator.note_reports(self._take_reports())
+        self._coordinator.finish(number, rows, secs, self._take_reports())
 
     def _search(self, jobs: BatchJobs, number: int, error: JobError) -> tuple[list[bytes], float]:
         """Run a batch whose job failed without what it fails of; return its rows and its time."""

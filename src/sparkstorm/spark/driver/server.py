@@ -5,7 +5,7 @@ import time
 from typing import Any, final
 
 from sparkstorm.delivery.coordinator import Coordinator
-from sparkstorm.errors import InternalError
+from sparkstorm.errors import InternalError, SparkstormError
 from sparkstorm.spark.link import Answer
 
 __all__ = ["PlanServer"]
@@ -16,14 +16,29 @@ _LOOK_AGAIN_SECS = 0.05
 
 @final
 class PlanServer:
-    """The questions of :mod:`link`, answered."""
+    """The questions of :mod:`link`, answered.
+
+    Attributes:
+        stopping: set it, and no more batches are planned.
+        fault: what the coordinator raised on purpose; the reader process only hears its text.
+        was_asked_for_more: whether Spark asked for a new batch; may be set back.
+    """
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
         self.stopping = False
+        self.fault: SparkstormError | None = None
+        self.was_asked_for_more = False
 
     def handle(self, question: dict[str, Any]) -> Answer:
         """Answer one question."""
+        try:
+            return self._answer(question)
+        except SparkstormError as error:
+            self.fault = error
+            raise
+
+    def _answer(self, question: dict[str, Any]) -> Answer:
         match question["ask"]:
             case "latest":
                 return {"end": self._latest(question["start"])}, ()
@@ -34,6 +49,7 @@ class PlanServer:
 
     def _latest(self, start: int) -> int:
         """Wait up to a second for a batch; idle, Spark would otherwise ask a hundred times."""
+        self.was_asked_for_more = True
         deadline = time.monotonic() + _LONG_POLL_SECS
         while not self.stopping:
             if self._coordinator.next_batch(start):

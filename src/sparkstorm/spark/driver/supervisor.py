@@ -1,0 +1,129 @@
+"""Keeps the query running: starts it again when Spark ends it, and says so when it cannot."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from sparkstorm.errors import BatchError, SparkLostError, SparkstormError
+from sparkstorm.spark.driver.causes import cause_of
+from sparkstorm.spark.driver.jvm import Jvm
+from sparkstorm.spark.driver.query import Query
+from sparkstorm.spark.driver.restarts import Restarts
+from sparkstorm.spark.driver.server import PlanServer
+
+__all__ = ["Supervisor"]
+
+_LOOK_SECS = 0.1
+
+_logger = logging.getLogger(__name__)
+
+
+@final
+class Supervisor:
+    """Watches the query from a thread of its own.
+
+    1. If the JVM is gone, or its context was stopped, the run is broken.
+    2. If the query ended by a fault of the topology, or of ours, the run is broken.
+    3. If Spark ended it, it is started again on its checkpoint after a while. The coordinator goes
+       on as if nothing had happened: Spark asks for the batch that is not committed once more, and
+       for the next one after that.
+    4. If that happens too often, the run is broken.
+
+    Args:
+        start_query: starts the query.
+        server: what the query's reader asks.
+        jvm: where it runs.
+        restarts: how often it may be started again.
+        broken: told once if the run cannot go on.
+    """
+
+    def __init__(
+        self,
+        start_query: Callable[[], Query],
+        server: PlanServer,
+        jvm: Jvm,
+        restarts: Restarts,
+        broken: Callable[[SparkstormError], None],
+    ) -> None:
+        self._start_query = start_query
+        self._server = server
+        self._jvm = jvm
+        self._restarts = restarts
+        self._broken = broken
+        self._query: Query | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sparkstorm-query", daemon=True)
+
+    def start(self) -> None:
+        """Start the query, and watch it from now on."""
+        self._query = self._start_query()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop watching, and stop the query if there is a JVM that could run it."""
+        self._stopping.set()
+        self._thread.join()
+        if self._query is not None and not self._jvm.is_gone():
+            self._query.stop()
+
+    def _run(self) -> None:
+        """The thread's loop."""
+        while not self._stopping.wait(_LOOK_SECS):
+            try:
+                self._look()
+            except SparkstormError as error:
+                self._broken(error)
+                return
+
+    def _look(self) -> None:
+        if self._jvm.is_gone():
+            raise SparkLostError(
+                f"the JVM that Spark runs in has ended: {self._jvm.how_it_ended()}"
+            )
+        if self._server.was_asked_for_more:
+            self._restarts.note_healthy(time.monotonic())
+        try:
+            if self._query is not None and self._query.is_active:
+                return
+            self._check_fault()
+            self._restart()
+        except (PySparkException, Py4JError, OSError) as error:
+            if not self._jvm.is_gone():  # else the next look says so
+                self._wait_or_give_up(error)
+
+    def _check_fault(self) -> None:
+        """Raise what is nobody's fault but the topology's or ours: a restart does not mend it."""
+        fault = self._server.fault or (self._query.fault if self._query is not None else None)
+        if fault is not None and not isinstance(fault, BatchError):
+            raise fault
+        if self._jvm.context_is_stopped():
+            raise SparkLostError("the Spark context was stopped while the topology was running")
+
+    def _restart(self) -> None:
+        if self._query is not None:
+            error = self._query.fault or self._query.exception()
+            self._query = None
+            self._wait_or_give_up(error or BatchError("it was stopped by somebody else"))
+        if not self._stopping.is_set():
+            self._server.was_asked_for_more = False
+            self._query = self._start_query()
+
+    def _wait_or_give_up(self, error: BaseException) -> None:
+        wait = self._restarts.wait_after_failure(time.monotonic())
+        if wait is None:
+            raise BatchError(
+                f"the query failed again after {self._restarts.count - 1} restarts "
+                f"(topology.query.max.restarts); the last time with: {cause_of(error)}"
+            ) from error
+        _logger.warning(
+            "the query ended and is started again in %.1f s (restart %s): %s",
+            wait,
+            self._restarts.count,
+            cause_of(error),
+        )
+        self._stopping.wait(wait)

@@ -1,0 +1,220 @@
+"""``sparkstorm run`` killed, paused and started again: nothing is lost, and it says what happened.
+
+What a driver acked, its successor does not process again; what was committed is counted once.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+_PATIENCE_SECS = 180
+LINES = 400
+
+COUNTING = """
+import os, time
+import sparkstorm as ss
+
+class Split(ss.BasicBolt):
+    outputs = "word string"
+
+    def execute(self, tup, collector):
+        time.sleep(0.02)
+        while os.path.exists(os.environ["HOLD"]):
+            time.sleep(0.05)
+        for word in tup["sentence"].split():
+            collector.emit([word])
+
+class Count(ss.StatefulBolt):
+    outputs = "word string, count long"
+
+    def execute(self, tup):
+        count = self.state.get(tup["word"], 0) + 1
+        self.state.put(tup["word"], count)
+        self.collector.emit([tup["word"], count], anchors=tup)
+        self.collector.ack(tup)
+
+def topology(args):
+    builder = ss.TopologyBuilder()
+    builder.set_spout("lines", ss.spouts.LinesSpout(*args))
+    builder.set_bolt("split", Split(), parallelism=2).shuffle_grouping("lines")
+    builder.set_bolt("count", Count(), parallelism=2).fields_grouping("split", ["word"])
+    return builder.create_topology()
+"""
+
+DEADLY = """
+import os, pathlib
+import sparkstorm as ss
+
+class Deadly(ss.BasicBolt):
+    outputs = "line string"
+
+    def execute(self, tup, collector):
+        if tup["sentence"] == "bad":
+            os.kill(int(pathlib.Path(os.environ["DRIVER"]).read_text()), 9)
+        collector.emit([tup["sentence"]])
+
+def topology(args):
+    pathlib.Path(os.environ["DRIVER"]).write_text(str(os.getpid()))
+    builder = ss.TopologyBuilder()
+    builder.set_spout("lines", ss.spouts.LinesSpout(*args))
+    builder.set_bolt("deadly", Deadly(), parallelism=2).shuffle_grouping("lines")
+    return builder.create_topology()
+"""
+
+
+class Run:
+    """A running ``sparkstorm run`` with its output in files."""
+
+    def __init__(self, folder: Path, name: str, *args: str | Path) -> None:
+        self._out, self._err = folder / f"{name}.out", folder / f"{name}.err"
+        command = [sys.executable, "-m", "sparkstorm.cli", "run", *map(str, args)]
+        with self._out.open("wb") as out, self._err.open("wb") as err:
+            paths = {"DRIVER": str(folder / "driver.pid"), "HOLD": str(folder / "hold")}
+            env = {**os.environ, **paths}
+            self.process = subprocess.Popen(command, stdout=out, stderr=err, env=env)
+
+    @property
+    def said(self) -> str:
+        return self._err.read_text()
+
+    def tapped(self) -> list[tuple[str, int]]:
+        """The words counted so far, with their counts; a line cut off by a kill is not one."""
+        lines = [line for line in self._out.read_text().splitlines(True) if line[-1] == "\n"]
+        rows = [json.loads(line)["values"] for line in lines]
+        return [(row["word"], row["count"]) for row in rows]
+
+    def jvm(self) -> int:
+        """The process of its JVM."""
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
+            except OSError:
+                continue
+            if name == "java" and int(rest.split()[1]) == self.process.pid:
+                return int(stat.parent.name)
+        raise AssertionError(f"it has no JVM: {self.said}")
+
+    def wait(self) -> int:
+        return self.process.wait(_PATIENCE_SECS)
+
+
+@contextmanager
+def running(folder: Path, name: str, *args: str | Path) -> Iterator[Run]:
+    run = Run(folder, name, *args)
+    try:
+        yield run
+    finally:
+        run.process.kill()
+        run.process.wait()
+
+
+def wait_for(condition: Callable[[], bool], run: Run) -> None:
+    never, deadline = threading.Event(), time.monotonic() + _PATIENCE_SECS
+    while not condition():
+        assert run.process.poll() is None, run.said
+        assert time.monotonic() < deadline, run.said
+        never.wait(0.05)
+
+
+@pytest.fixture
+def counting(tmp_path: Path) -> list[str | Path]:
+    """The arguments of a run that counts words, about 40 lines in a batch of half a second."""
+    (tmp_path / "counting.py").write_text(COUNTING)
+    (tmp_path / "lines.txt").write_text("".join(f"w{n % 7} w{n % 5}\n" for n in range(LINES)))
+    options = [tmp_path / "counting.py", "--tap", "count", "--checkpoint", tmp_path / "checkpoint"]
+    limits = ["-c", "batch_max_messages=40", "-c", "lease_timeout_secs=6", "--master", "local[2]"]
+    return [*options, *limits, "--available-now", "--", tmp_path / "lines.txt"]
+
+
+def check_counts(*runs: Run) -> None:
+    """All words were counted; each count at most once, since state commits with the batch.
+
+    The taps of a batch on which a driver was killed may be missing.
+    """
+    expected: Counter[str] = Counter()
+    for number in range(LINES):
+        expected.update([f"w{number % 7}", f"w{number % 5}"])
+    seen = [pair for run in runs for pair in run.tapped()]
+    assert max(Counter(seen).values()) == 1
+    assert {word: max(n for w, n in seen if w == word) for word in expected} == expected
+
+
+def test_a_run_whose_jvm_dies_says_so_and_can_be_started_again(
+    tmp_path: Path, counting: list[str | Path]
+) -> None:
+    """A second run is refused meanwhile; after kill -9 of the JVM the counts are exact."""
+    with running(tmp_path, "first", *counting) as first:
+        wait_for(lambda: len(first.tapped()) >= 80, first)
+        (tmp_path / "hold").touch()  # it may not be done before the second looks
+        with running(tmp_path, "second", *counting) as second:
+            assert second.wait() == 2
+        assert f"pid {first.process.pid}, since 20" in second.said
+        os.kill(first.jvm(), signal.SIGKILL)
+        killed = time.monotonic()
+        assert first.wait() == 3
+        assert time.monotonic() - killed < 15
+    assert "the JVM that Spark runs in has ended: it was ended by SIGKILL" in first.said
+    assert "restart on the same checkpoint goes on" in first.said
+    for noise in ("Traceback", "py4j", "Py4J"):
+        assert noise not in first.said
+    (tmp_path / "hold").unlink()
+    with running(tmp_path, "third", *counting) as third:
+        assert third.wait() == 0, third.said
+    check_counts(first, third)
+
+
+def test_a_killed_driver_is_succeeded_at_once_and_a_paused_one_after_a_while(
+    tmp_path: Path, counting: list[str | Path]
+) -> None:
+    """The paused one stops when it wakes up, and has changed nothing."""
+    with running(tmp_path, "first", *counting) as first:
+        wait_for(lambda: len(first.tapped()) >= 80, first)
+        first.process.kill()
+    with running(tmp_path, "second", *counting) as second:
+        wait_for(lambda: "running" in second.said, second)
+        assert "in use by" not in second.said
+        wait_for(lambda: bool(second.tapped()), second)
+        jvm = second.jvm()
+        os.kill(second.process.pid, signal.SIGSTOP)
+        os.kill(jvm, signal.SIGSTOP)
+        with running(tmp_path, "third", *counting) as third:
+            assert third.wait() == 0, third.said
+        assert f"in use by run {third.said.split('in use by run ')[1][:8]}" in third.said
+        assert f"pid {second.process.pid}, since 20" in third.said
+        os.kill(jvm, signal.SIGCONT)
+        os.kill(second.process.pid, signal.SIGCONT)
+        assert second.wait() == 2
+    assert "another one has taken over its checkpoint" in second.said
+    check_counts(first, second, third)
+
+
+@pytest.mark.slow
+def test_a_line_that_kills_the_driver_is_given_up(tmp_path: Path) -> None:
+    """Restarted again and again, the driver finds the one line that kills it."""
+    (tmp_path / "deadly.py").write_text(DEADLY)
+    lines = [f"good {n}" for n in range(30)]
+    (tmp_path / "lines.txt").write_text("\n".join([*lines[:11], "bad", *lines[11:]]))
+    options = ["--checkpoint", tmp_path / "checkpoint", "-c", "max_retries=0", "--tap", "deadly"]
+    arguments = [*options, "--master", "local[2]", "--available-now", "--", tmp_path / "lines.txt"]
+    codes, seen = [], set()
+    while not codes or codes[-1] == -9:
+        assert len(codes) < 6
+        with running(tmp_path, "deadly", tmp_path / "deadly.py", *arguments) as run:
+            codes.append(run.wait())
+            out = (tmp_path / "deadly.out").read_text()
+            seen |= {json.loads(line)["values"]["line"] for line in out.splitlines()}
+    assert codes == [-9, -9, -9, 1], run.said
+    assert "was given up after 1 tries: lost: the driver has died while this message" in run.said
+    assert seen == set(lines)

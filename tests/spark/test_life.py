@@ -1,0 +1,201 @@
+"""The life of a run on Spark: one at a time, its query restarted, its end told with the cause."""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cloudpickle
+import pytest
+
+import sparkstorm as ss
+from sparkstorm.clock import SystemClock
+from sparkstorm.delivery.holder import Holder
+from sparkstorm.delivery.lease import Lease
+from sparkstorm.errors import BatchError
+from sparkstorm.spark.driver.checkpoint import HadoopFiles
+from sparkstorm.spouts import IteratorSpout
+from sparkstorm.testing import FeederSpout
+
+pytestmark = pytest.mark.spark
+
+_PATIENCE_SECS = 120
+
+
+class Pass(ss.BasicBolt):
+    """Passes numbers on."""
+
+    outputs = "n long"
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        collector.emit([tup["n"]])
+
+
+class Broken(ss.PartitionedSpout):
+    """Raises when it is asked for splits."""
+
+    outputs = "n long"
+
+    def plan(self, limit: int) -> list[ss.Split]:
+        raise RuntimeError("the log has a hole")
+
+    def read(self, split: ss.Split) -> list[tuple[int]]:
+        return []
+
+
+@pytest.fixture(autouse=True)
+def _ship_the_classes_of_this_module(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Send the bolts of this module to the workers, which cannot import it."""
+    module: ModuleType = request.module
+    cloudpickle.register_pickle_by_value(module)
+    yield
+    cloudpickle.unregister_pickle_by_value(module)
+
+
+@contextmanager
+def running(spout: Any, session: Any, **options: Any) -> Iterator[Any]:
+    builder = ss.TopologyBuilder()
+    builder.set_spout("spout", spout)
+    builder.set_bolt("bolt", Pass(), parallelism=2).shuffle_grouping("spout")
+    run = ss.submit(builder.create_topology(), name="life", session=session, **options)
+    try:
+        yield run
+    finally:
+        run.stop(drain=False)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    never, deadline = threading.Event(), time.monotonic() + _PATIENCE_SECS
+    while not condition():
+        assert time.monotonic() < deadline, "the condition never came to hold"
+        never.wait(0.02)
+
+
+def readers() -> list[int]:
+    """The processes in which Spark asks our data source for offsets, of this process's JVM."""
+    parents, found = {}, []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                stat = (folder / "stat").read_text().rpartition(")")[2].split()
+                command = (folder / "cmdline").read_bytes()
+            except OSError:
+                continue
+            parents[int(folder.name)] = int(stat[1])
+            if b"python_streaming_source_runner" in command:
+                found.append(int(folder.name))
+    return [pid for pid in found if os.getpid() in _ancestors(pid, parents)]
+
+
+def _ancestors(pid: int, parents: dict[int, int]) -> Iterator[int]:
+    while pid in parents:
+        pid = parents[pid]
+        yield pid
+
+
+class TestHadoopFiles:
+    """Through Hadoop's local file system."""
+
+    def test_files_are_written_created_listed_and_deleted(self, spark: Any, tmp_path: Path) -> None:
+        files = HadoopFiles(spark, f"file://{tmp_path}/checkpoint")
+        assert files.read("plans/1") is None
+        assert files.names("plans") == []
+        files.write("plans/1", b"old")
+        files.write("plans/1", bytes(range(256)) * 100)
+        assert files.read("plans/1") == bytes(range(256)) * 100
+        assert files.create("lease/1", b"mine")
+        assert not files.create("lease/1", b"yours")
+        assert files.read("lease/1") == b"mine"
+        files.write("plans/0", b"")
+        assert files.names("plans") == ["0", "1"]
+        files.delete("plans/1")
+        files.delete("plans/1")
+        assert files.names("plans") == ["0"]
+        assert files.read("plans/0") == b""
+
+    def test_a_lease_is_held_there(self, spark: Any, tmp_path: Path) -> None:
+        files, clock = HadoopFiles(spark, f"file://{tmp_path}"), SystemClock()
+        first = Lease(files, clock, Holder.here("one", clock.wall()), 30.0)
+        second = Lease(files, clock, Holder.here("two", clock.wall()), 30.0)
+        assert first.try_acquire()
+        with pytest.raises(ss.CheckpointError, match="run one on host"):
+            second.try_acquire()
+        first.renew()
+        first.release()
+        assert second.try_acquire()
+        with pytest.raises(ss.CheckpointError, match=r"\(one\).*taken over.*run two"):
+            first.check()
+
+
+def test_a_second_run_on_the_checkpoint_is_refused(spark: Any, tmp_path: Path) -> None:
+    """It is told who is there; when that run has stopped, the checkpoint is free at once."""
+    feeder = FeederSpout("n long")
+    with running(feeder, spark, checkpoint=tmp_path) as run:
+        who = rf"in use by run {run._lease.run} on host .*, pid {os.getpid()}, since 20"
+        with (
+            pytest.raises(ss.CheckpointError, match=who),
+            running(feeder, spark, checkpoint=tmp_path),
+        ):
+            pass
+        feeder.feed([1], msg_id=1)
+        wait_for(lambda: feeder.acked == [1])
+    with running(feeder, spark, checkpoint=tmp_path):
+        pass
+
+
+def test_the_query_outlives_its_reader(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Kill -9 of the data source's process, twice: all messages are acked, none counted twice."""
+    config = {"batch_max_messages": 100, "query_restart_backoff_secs": 0.05}
+    spout = IteratorSpout(range(3000), "n long")
+    with running(spout, spark, config=config) as run:
+        for acked in (300, 1200):
+            wait_for(lambda acked=acked: run.statistics().acked >= acked)  # type: ignore[misc]
+            for pid in readers():
+                os.kill(pid, 9)
+        assert run.wait_until_drained(_PATIENCE_SECS)
+        statistics = run.statistics()
+    assert (statistics.emitted, statistics.acked, statistics.failed) == (3000, 3000, 0)
+    assert statistics.component("bolt").executed == 3000
+    restarts = [r.message for r in caplog.records if "is started again in" in r.message]
+    assert 1 <= len(restarts) <= 2
+    assert "restart 1" in restarts[0]
+
+
+def test_a_cause_that_persists_ends_the_run(
+    spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After the limit of restarts the run fails; its message names the cause."""
+    feeder = FeederSpout("n long")
+    config = {"query_max_restarts": 2, "query_restart_backoff_secs": 0.05}
+    with running(feeder, spark, checkpoint=tmp_path, config=config) as run:
+        feeder.feed([1], msg_id=1)
+        wait_for(lambda: feeder.acked == [1])
+        commits = tmp_path / "spark" / "commits"
+        commits.rename(tmp_path / "away")
+        commits.write_text("this is not a folder")
+        feeder.feed([2], msg_id=2)
+        with pytest.raises(BatchError, match=r"after 2 restarts.*spark/commits"):
+            run.await_termination(_PATIENCE_SECS)
+    assert len([r for r in caplog.records if "is started again in" in r.message]) == 2
+    commits.unlink()
+    (tmp_path / "away").rename(commits)
+    feeder.feed([2], msg_id=2)  # as its source would
+    with running(feeder, spark, checkpoint=tmp_path):
+        wait_for(lambda: feeder.acked == [1, 2])
+
+
+def test_a_fault_of_the_topology_is_not_retried(
+    spark: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What a partitioned spout raises ends the run at once, and is named."""
+    with (
+        running(Broken(), spark) as run,
+        pytest.raises(ss.ComponentError, match=r"'spout' raised in plan: .*the log has a hole"),
+    ):
+        run.await_termination(_PATIENCE_SECS)
+    assert [r for r in caplog.records if r.levelno >= logging.WARNING] == []
