@@ -3,11 +3,12 @@
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import confluent_kafka as ck
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from sparkstorm.errors import EnvironmentFault
 from sparkstorm.testing import KafkaServer
@@ -22,7 +23,6 @@ class Hand:
         self.server = server
         self.address = server.address
         self.admin = AdminClient({"bootstrap.servers": self.address, "log_level": 2})
-        self._producer = ck.Producer({"bootstrap.servers": self.address, "log_level": 2})
 
     def topic(self, partitions: int = 1, name: str = "", **config: Any) -> str:
         """Make a topic."""
@@ -37,18 +37,33 @@ class Hand:
         self.admin.delete_topics([name])[name].result()
         wait_for(lambda: name not in self.admin.list_topics(timeout=5).topics)
 
-    def put(self, topic: str, values: Iterable[Any], partition: int = 0, **more: Any) -> None:
-        """Produce values, as text."""
+    def add_partitions(self, name: str, total: int) -> None:
+        """Let a topic have so many partitions."""
+        self.admin.create_partitions([NewPartitions(name, total)])[name].result()
+        wait_for(lambda: len(self._described(name).partitions) == total)
+
+    def put(
+        self,
+        topic: str,
+        values: Iterable[Any],
+        partition: int = 0,
+        *,
+        compressed: bool = False,
+        **more: Any,
+    ) -> None:
+        """Produce values, as text; compressed ones in batches as large as can be."""
+        settings = {"compression.type": "gzip" if compressed else "none", "linger.ms": 200}
+        producer = ck.Producer({"bootstrap.servers": self.address, "log_level": 2, **settings})
         for value in values:
             data = value if value is None or isinstance(value, bytes) else str(value).encode()
             while True:
                 try:
-                    self._producer.produce(topic, data, partition=partition, **more)
+                    producer.produce(topic, data, partition=partition, **more)
                 except BufferError:
-                    self._producer.poll(0.1)
+                    producer.poll(0.1)
                 else:
                     break
-        assert self._producer.flush(30) == 0
+        assert producer.flush(30) == 0
 
     def put_aborted(self, topic: str, values: Sequence[Any], partition: int = 0) -> None:
         """Produce values in a transaction that is aborted: offsets that nobody ever reads."""
@@ -57,6 +72,32 @@ class Hand:
     def put_committed(self, topic: str, values: Sequence[Any], partition: int = 0) -> None:
         """Produce values in a transaction; a control record follows them."""
         self._transact(topic, values, partition, commit=True)
+
+    @contextmanager
+    def open_transaction(self, topic: str, values: Sequence[Any]) -> Iterator["Transaction"]:
+        """Produce values in a transaction that the test decides."""
+        yield Transaction(self.address, topic, values)
+
+    def read_offsets(self, topic: str) -> list[int]:
+        """The offsets that hold a record."""
+        consumer = ck.Consumer(
+            {
+                "bootstrap.servers": self.address,
+                "group.id": "x",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+            }
+        )
+        consumer.assign([ck.TopicPartition(topic, 0, 0)])
+        found: list[int] = []
+        while True:
+            message = consumer.poll(5)
+            if message is None or message.error() is not None:
+                break
+            found.append(message.offset())
+        consumer.close()
+        return found
 
     def end(self, topic: str, partition: int = 0) -> int:
         """The offset of the next record."""
@@ -96,21 +137,39 @@ class Hand:
         """Wait until a condition holds."""
         wait_for(condition)
 
+    def _described(self, name: str) -> Any:
+        return self.admin.list_topics(name, timeout=5).topics[name]
+
     def _consumer(self, group: str) -> ck.Consumer:
         return ck.Consumer(
             {"bootstrap.servers": self.address, "group.id": group, "enable.auto.commit": False}
         )
 
     def _transact(self, topic: str, values: Sequence[Any], partition: int, *, commit: bool) -> None:
-        producer = ck.Producer(
-            {"bootstrap.servers": self.address, "transactional.id": uuid.uuid4().hex}
+        transaction = Transaction(self.address, topic, values, partition)
+        (transaction.commit if commit else transaction.abort)()
+
+
+class Transaction:
+    """Values that were produced in a transaction."""
+
+    def __init__(self, address: str, topic: str, values: Sequence[Any], partition: int = 0) -> None:
+        self._producer = ck.Producer(
+            {"bootstrap.servers": address, "transactional.id": uuid.uuid4().hex, "log_level": 2}
         )
-        producer.init_transactions(30)
-        producer.begin_transaction()
+        self._producer.init_transactions(30)
+        self._producer.begin_transaction()
         for value in values:
-            producer.produce(topic, str(value).encode(), partition=partition)
-        producer.flush(30)
-        (producer.commit_transaction if commit else producer.abort_transaction)(30)
+            self._producer.produce(topic, str(value).encode(), partition=partition)
+        self._producer.flush(30)
+
+    def commit(self) -> None:
+        """They are to be read."""
+        self._producer.commit_transaction(30)
+
+    def abort(self) -> None:
+        """They are not."""
+        self._producer.abort_transaction(30)
 
 
 def wait_for(condition: Callable[[], bool], secs: float = _PATIENCE_SECS) -> None:

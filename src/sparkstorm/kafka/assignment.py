@@ -141,13 +141,18 @@ class Assignment:
                 if self._bounded and place.until is None:
                     place.until = end
 
-    def jump(self, partition: Partition, to: int, why: str) -> None:
-        """Offsets that were not planned are gone: go on behind them."""
+    def jump(self, partition: Partition, low: int, to: int) -> None:
+        """The log begins at ``low``: go on at ``to``, if what comes before was not planned."""
         place = self._places.get(partition)
         if place is not None and to > place.progress.emitted_to:
+            was = place.progress.emitted_to
             lost = place.progress.jump(to)
             place.dirty = True
-            _logger.warning("%s: %s; %s offsets are skipped", partition, why, lost)
+            _logger.warning(
+                "%s: the log has no offset %s, it begins at %s: going on at %s; %s offsets are "
+                "skipped",
+                *(partition, was, low, to, lost),
+            )
 
     def note_there(self, there: Collection[Partition]) -> None:
         """These exist; of others, what is under way may still come back."""

@@ -62,8 +62,9 @@ class Jump(NamedTuple):
     """Where to go on with a partition whose next offset is gone."""
 
     partition: Partition
+    low: int
+    """The first offset that is left."""
     to: int
-    why: str
 
 
 class News(NamedTuple):
@@ -292,12 +293,8 @@ class Watch:
         late = {p: low for p, low in starts.items() if low > known[p]}
         ends = self._cluster.ends(list(late))
         return tuple(
-            Jump(
-                partition,
-                to := self._policy(partition, known[partition], low, ends.get(partition, low)),
-                f"the log has no offset {known[partition]}, it begins at {low}: going on at {to}",
-            )
-            for partition, low in late.items()
+            Jump(p, low, self._policy(p, known[p], low, ends.get(p, low)))
+            for p, low in late.items()
         )
 
     def _policy(self, partition: Partition, offset: int, low: int, high: int) -> int:

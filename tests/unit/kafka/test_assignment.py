@@ -136,8 +136,9 @@ def test_what_the_log_no_longer_has_is_counted(caplog: pytest.LogCaptureFixture)
     """Defect 6: going on elsewhere is never silent."""
     made = assignment((A, 100))
     [split] = made.plan(10, 0.0)
-    made.jump(A, 60, "the log begins at 60")
-    assert caplog.messages == ["a/0: the log begins at 60; 50 offsets are skipped"]
+    made.jump(A, 60, 60)
+    text = "a/0: the log has no offset 10, it begins at 60: going on at 60; 50 offsets are skipped"
+    assert caplog.messages == [text]
     made.finish(split, [(0, 10)])
     assert made.commits() == {A: Stored(60, [])}
     assert made.statistics()[0].expired == 50
