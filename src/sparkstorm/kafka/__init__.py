@@ -1,9 +1,13 @@
-"""Apache Kafka: a spout and a bolt. Needs the extra: ``pip install 'sparkstorm[kafka]'``.
+"""Apache Kafka: a spout, a bolt, and a topic for dead letters.
+
+It needs an extra: ``pip install 'sparkstorm[kafka]'``.
 
 What can be wrong is pure: the partition manager (:mod:`progress`, on :mod:`ranges` and
 :mod:`ack_map`) and :mod:`assignment`. :mod:`client` alone knows the client library.
 """
 
+from sparkstorm.kafka.bolt import KafkaBolt
+from sparkstorm.kafka.letters import DeadLetterTopic
 from sparkstorm.kafka.spout import KafkaSpout
 
-__all__ = ["KafkaSpout"]
+__all__ = ["DeadLetterTopic", "KafkaBolt", "KafkaSpout"]

@@ -436,7 +436,7 @@ _READERS: dict[object, RangeReader] = {}
 def shared_reader(cluster: Cluster) -> RangeReader:
     """Return this process's reader of a cluster; made at the first call."""
     # a forked process must not use the connections of its parent
-    key = (os.getpid(), repr(cluster), tuple(sorted(map(repr, cluster.client.items()))))
+    key = (os.getpid(), cluster.identity)
     if key not in _READERS:
         _READERS[key] = RangeReader(cluster)
     return _READERS[key]

@@ -1,5 +1,6 @@
 """How to reach a Kafka cluster: a value that travels to every process that talks to it."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
@@ -71,6 +72,12 @@ class Cluster:
             raise ConfigError(
                 f"the client property {taken[0]!r} is set by sparkstorm: leave it out"
             )
+
+    @property
+    def identity(self) -> str:
+        """A name for these very settings, which tells nothing of them."""
+        text = repr((self.bootstrap_servers, sorted(self.client.items()), self.timeout_secs))
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def properties(self) -> dict[str, Any]:
         """What every client is made with."""
