@@ -9,5 +9,6 @@ What can be wrong is pure: the partition manager (:mod:`progress`, on :mod:`rang
 from sparkstorm.kafka.bolt import KafkaBolt
 from sparkstorm.kafka.letters import DeadLetterTopic
 from sparkstorm.kafka.spout import KafkaSpout
+from sparkstorm.kafka.zookeeper import ZooKeeperProgress
 
-__all__ = ["DeadLetterTopic", "KafkaBolt", "KafkaSpout"]
+__all__ = ["DeadLetterTopic", "KafkaBolt", "KafkaSpout", "ZooKeeperProgress"]

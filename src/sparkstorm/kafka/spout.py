@@ -1,5 +1,6 @@
 """The Kafka spout: planned in the driver, read by the executors."""
 
+import secrets
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
@@ -21,8 +22,9 @@ from sparkstorm.kafka.cluster import Cluster, Partition
 from sparkstorm.kafka.formats import Format, Reader, reader_of, type_of
 from sparkstorm.kafka.records import FIELDS, Shape, origin_of, wanted, wanted_ranges
 from sparkstorm.kafka.source import OutOfRange, Source, Start, Topics
-from sparkstorm.kafka.stores import GroupStore
+from sparkstorm.kafka.stores import GroupStore, ProgressStore
 from sparkstorm.kafka.watch import Watch
+from sparkstorm.kafka.zookeeper import ZooKeeperProgress
 from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.streams import Outputs
 from sparkstorm.verdicts import Failure
@@ -54,6 +56,7 @@ class KafkaSpout(PartitionedSpout):
             all come again, each with its ``index``, so that a bolt can skip what it did.
         out_of_range: where to go on if the log no longer has the next offset: ``"earliest"``,
             ``"latest"``, a datetime, or ``"fail"``. Never without a warning.
+        progress: keep progress in ZooKeeper (:class:`ZooKeeperProgress`), not in the group.
         force_from_start: begin at ``start`` even if the group has progress; a run that goes on
             with its checkpoint goes on all the same.
         max_uncommitted: a partition is paused when so many offsets lie beyond its commit point.
@@ -78,6 +81,7 @@ class KafkaSpout(PartitionedSpout):
         fields: Sequence[str] = ("topic", "partition", "offset", "key", "value"),
         many: bool = False,
         out_of_range: OutOfRange = "earliest",
+        progress: ZooKeeperProgress | None = None,
         force_from_start: bool = False,
         max_uncommitted: int | None = 10_000_000,
         rate: float | None = None,
@@ -101,6 +105,7 @@ class KafkaSpout(PartitionedSpout):
             out_of_range=out_of_range,
             force_from_start=force_from_start,
         )
+        self._progress = progress
         self._shape = Shape(tuple(fields), reader_of(key), reader_of(value), many)
         self.outputs: Outputs = _outputs(fields, type_of(key), None if many else type_of(value))
         self._commit_secs = commit_secs
@@ -111,15 +116,17 @@ class KafkaSpout(PartitionedSpout):
         self._clock: Clock = SystemClock()
         self._committed_at: float | None = None
         self._watch: Watch | None = None
+        self._topology_id = ""
 
     def open(self, config: Config, context: TaskContext) -> None:
         """Find the partitions of this task, waiting for the cluster if need be."""
         tasks, mine = len(context.component_tasks(context.component)), context.task_index
         self._clock = context.clock
+        self._topology_id = self._topology_id or f"{context.topology}-{secrets.token_hex(4)}"
         desk = KafkaDesk(self._cluster, self._group)
         self._watch = Watch(
             desk,
-            GroupStore(desk, context.topology),
+            self._store(desk, context.topology),
             self._source,
             lambda partition: _place_of(partition, tasks) == mine,
             refresh_secs=self._refresh_secs,
@@ -207,11 +214,12 @@ class KafkaSpout(PartitionedSpout):
 
     def snapshot(self) -> Any:
         """Return the progress of each partition."""
-        return self._assignment.snapshot()
+        return {"topology_id": self._topology_id, "partitions": self._assignment.snapshot()}
 
     def restore(self, snapshot: Any) -> None:
         """Take up the progress of an earlier run."""
-        self._assignment.restore(snapshot)
+        self._topology_id = snapshot["topology_id"]
+        self._assignment.restore(snapshot["partitions"])
 
     def exhausted(self) -> bool:
         """Whether a spout with ``until`` has planned everything."""
@@ -219,6 +227,12 @@ class KafkaSpout(PartitionedSpout):
 
     def __repr__(self) -> str:
         return f"KafkaSpout({self._source.topics!r}, group={self._group!r}, {self._cluster!r})"
+
+    def _store(self, desk: KafkaDesk, topology: str) -> ProgressStore:
+        if self._progress is None:
+            return GroupStore(desk, topology)
+        names = {"id": self._topology_id, "name": topology}
+        return self._progress.open(names, several=self._source.several)
 
     def _take_news(self, watch: Watch) -> None:
         for news in watch.take(self._assignment.positions):
