@@ -28,8 +28,17 @@ class KeyValueState(Protocol):
         """Remove a key; nothing happens if it is not there."""
         ...
 
-    def items(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over all keys and values of this task."""
+    def items(self, prefix: Any = None) -> Iterator[tuple[Any, Any]]:
+        """Iterate over keys and values of this task, in the same order in a repeated run.
+
+        Args:
+            prefix: only keys that start with it: text, bytes, or a tuple for keys that are
+                tuples. Looks at every key.
+        """
+        ...
+
+    def keys(self, prefix: Any = None) -> Iterator[Any]:
+        """Iterate over keys alone, as :meth:`items` does."""
         ...
 
     def __contains__(self, key: Any) -> bool: ...
@@ -79,6 +88,10 @@ class HeldTuples(Protocol):
 
 class State(KeyValueState, Protocol):
     """What :meth:`StatefulBolt.init_state` is handed: a key-value state with others beside it."""
+
+    def named(self, name: str) -> KeyValueState:
+        """Return the key-value state of this name; the same object at each call."""
+        ...
 
     def tuples(self, name: str) -> HeldTuples:
         """Return the tuples held under this name; the same object at each call."""

@@ -20,10 +20,11 @@ from sparkstorm.execution.dispatch import Delivery, Dispatcher, MisfitError
 from sparkstorm.execution.emission import BasicEmission, BoltEmission
 from sparkstorm.execution.guard import AttributeGuard
 from sparkstorm.execution.inbox import ACKED, FAILED, Inbox, PacketOrigin
-from sparkstorm.execution.outbox import Outbox, make_outboxes
+from sparkstorm.execution.outbox import NO_PARENT, Outbox, make_outboxes
 from sparkstorm.execution.packet import Kind, Packet
 from sparkstorm.execution.report import Report, capture_prints
 from sparkstorm.execution.state_log import StateImage
+from sparkstorm.execution.undo import Call
 from sparkstorm.metrics import TaskMetrics
 from sparkstorm.planning.plan import Plan
 from sparkstorm.tuples import Fields, Tuple
@@ -170,9 +171,9 @@ class BoltTask:
         inbox.ack_rest()
 
     def _run_bolt(self, bolt: Bolt, inbox: Inbox) -> None:
-        execute = bolt.execute
-        journal = self._state.journal if self._state is not None else []
-        acks = inbox.acks
+        execute, emission = bolt.execute, self._emission
+        call = self._state.call if self._state is not None else Call()
+        others = inbox.others
         for origin, numbered in inbox.deliveries(self._plan):
             tup = Tuple((), origin, -1)
             for index, values in numbered:
@@ -180,13 +181,16 @@ class BoltTask:
                     tup.values, tup._index = values, index  # noqa: SLF001
                 else:
                     tup = Tuple(values, origin, index)
-                mark, acked = len(journal), len(acks)
+                emission.current, call.space = index, None
                 try:
                     execute(tup)
                 except Exception as error:  # noqa: BLE001 - user code: only its tuple fails
                     failure = self._failure(error)
-                    self._undo(inbox, mark, acked, failure)
+                    self._undo_call(inbox, failure)
                     inbox.fail(index, failure)
+                if others:
+                    others.clear()
+        emission.current, call.space = NO_PARENT, None
 
     def _one_by_one(self, index: int, replay: Callable[[Any], None]) -> None:
         """Take over what a concurrent ``execute`` recorded, in the order of the input."""
@@ -206,23 +210,22 @@ class BoltTask:
     def _finish(self, inbox: Inbox) -> None:
         if not isinstance(self._bolt, Bolt):
             return
-        mark, acked = len(self._state.journal) if self._state is not None else 0, len(inbox.acks)
         try:
             self._bolt.finish_batch()
         except Exception as error:  # noqa: BLE001 - user code: what it still held fails
             failure = self._failure(error)
-            self._undo(inbox, mark, acked, failure)
+            self._undo_call(inbox, failure)
             self._fail_unheld(inbox, inbox.open_ones(), failure)
             self._report.log("error", f"finish_batch: {failure.message}")
 
-    def _undo(self, inbox: Inbox, mark: int, acked: int, failure: Failure) -> None:
+    def _undo_call(self, inbox: Inbox, failure: Failure) -> None:
         """Take back a call's state and acks.
 
         What it acked fails, since what that did is gone; what was held before it, is held again.
         """
         if self._state is not None:
-            self._state.undo(mark)
-            self._fail_unheld(inbox, inbox.unack_since(acked), failure)
+            self._state.call.undo()
+            self._fail_unheld(inbox, inbox.unack_others(), failure)
 
     def _fail_unheld(self, inbox: Inbox, indexes: Iterable[int], failure: Failure) -> None:
         for index in indexes:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkstorm.execution import state_log
+from sparkstorm.execution.key_values import KeyValues
 from sparkstorm.execution.state_log import MemoryStore, StateImage
 
 keys = st.integers(0, 12) | st.sampled_from(["a", "b"])
@@ -26,7 +27,7 @@ batches = st.lists(
 )
 
 
-def apply(image: StateImage, model: dict[Any, Any], todo: list[tuple[str, Any, Any]]) -> None:
+def apply(image: KeyValues, model: dict[Any, Any], todo: list[tuple[str, Any, Any]]) -> None:
     for what, key, value in todo:
         if what == "put":
             image.put(key, value)
@@ -36,8 +37,15 @@ def apply(image: StateImage, model: dict[Any, Any], todo: list[tuple[str, Any, A
             model.pop(key, None)
 
 
-def content(image: StateImage) -> dict[Any, Any]:
+def content(image: KeyValues) -> dict[Any, Any]:
     return dict(image.items())
+
+
+def read_anew(store: MemoryStore) -> StateImage:
+    """The state as a process sees it that has just started."""
+    image = StateImage()
+    image.load(store)
+    return image
 
 
 @given(batches, st.integers(1, 4))
@@ -55,6 +63,7 @@ def test_every_process_sees_what_was_committed(
             image = images[process]
             image.load(store)
             assert content(image) == model
+            assert list(image.items()) == list(read_anew(store).items()), "their order too"
             assert len(image) == len(model)
             after = dict(model)
             apply(image, after, todo)
@@ -80,14 +89,77 @@ def test_every_process_sees_what_was_committed(
 
 
 @given(changes, changes)
-def test_undo_takes_back_what_came_after_the_mark(before: Any, after: Any) -> None:
-    """Undo restores values, deleted keys and new ones."""
-    image, model = StateImage(), {}
+def test_undo_takes_back_the_running_call_only(before: Any, after: Any) -> None:
+    """Undo restores values, deleted keys and new ones; what is written then is what is left."""
+    store, image, model = MemoryStore(), StateImage(), {}
     apply(image, model, before)
-    mark = len(image.journal)
+    image.call.space = None  # as before each execute
     apply(image, dict(model), after)
-    image.undo(mark)
+    image.call.undo()
     assert content(image) == model
+    image.write(store, 0, "attempt")
+    store.commit()
+    fresh = StateImage()
+    fresh.load(store)
+    assert content(fresh) == model
+
+
+def test_what_a_batch_left_that_broke_off_is_dropped() -> None:
+    """A job may end in the middle of a task; the process that ran it goes on with what counts."""
+    store, image = MemoryStore(), StateImage()
+    image.load(store)
+    image.put("k", 1)
+    image.write(store, 0, "a")
+    image.load(store)
+    image.put("k", 2)
+    image.delete("gone")
+    image.load(store)
+    assert content(image) == {"k": 1}
+    assert len(image) == 1
+
+
+@given(st.lists(st.tuples(st.sampled_from(["", "a", "b"]), changes), max_size=8))
+def test_named_states_know_nothing_of_each_other(history: list[tuple[str, Any]]) -> None:
+    """Each has its keys, and all of them are there in every process."""
+    store, image = MemoryStore(), StateImage()
+    models: dict[str, dict[Any, Any]] = {"": {}, "a": {}, "b": {}}
+    for version, (name, todo) in enumerate(history):
+        image.load(store)
+        apply(image.named(name) if name else image, models[name], todo)
+        image.write(store, version, str(version))
+    anew = read_anew(store)
+    image.load(store)
+    for one in (image, anew):
+        states = {"": one, "a": one.named("a"), "b": one.named("b")}
+        assert {name: content(state) for name, state in states.items()} == models
+        assert {name: len(state) for name, state in states.items()} == {
+            name: len(model) for name, model in models.items()
+        }
+
+
+def test_keys_are_found_by_prefix() -> None:
+    """Of text, of bytes, of tuples; keys of another kind have no such prefix."""
+    image = StateImage()
+    for key in ("user/1", "user/2", "shop/1", ("user", 1), ("shop", 1), b"user", 7):
+        image.put(key, str(key))
+    image.delete("user/2")
+    assert dict(image.items("user/")) == {"user/1": "user/1"}
+    assert list(image.keys(("user",))) == [("user", 1)]
+    assert list(image.keys(b"us")) == [b"user"]
+    assert list(image.keys()) == [key for key, _ in image.items()]
+
+
+def test_a_state_may_be_changed_while_it_is_iterated() -> None:
+    """What is iterated over was there at the start and is there still."""
+    image = StateImage()
+    for key in range(5):
+        image.put(key, key)
+    seen = []
+    for key in image.keys():  # noqa: SIM118 - not a dict
+        seen.append(key)
+        image.delete(key + 1)
+        image.put(key + 100, 0)
+    assert seen == [0, 2, 4]
 
 
 def test_snapshots_bound_the_log() -> None:
@@ -116,7 +188,7 @@ def test_a_large_log_is_replaced_by_a_snapshot() -> None:
         image.write(store, version, f"{version}")
         store.commit()
     chunks = [pickle.loads(data) for name, data in store._chunks.items() if name != "head"]
-    assert sum(len(chunk) for chunk in chunks) <= 4_000 + state_log._SNAPSHOT_MIN
+    assert sum(len(chunk[""]) for chunk in chunks) <= 4_000 + state_log._SNAPSHOT_MIN
 
 
 def test_values_are_copies() -> None:
