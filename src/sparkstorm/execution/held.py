@@ -37,6 +37,7 @@ class _Record(NamedTuple):
     shares: tuple[int, ...]
     attempt: int
     run: str
+    since: float
 
 
 @final
@@ -131,6 +132,12 @@ class Bag(Space):
         """The keys under which anything is held, the one with the oldest tuple first."""
         oldest = {key: min(numbers) for key, numbers in self._by_key.items() if self._has(numbers)}
         return sorted(oldest, key=oldest.__getitem__)
+
+    def held_since(self, time: float) -> list[Tuple]:
+        """Return what is held since that time or longer, the oldest first."""
+        status = self._holding.inbox.status
+        old = sorted(number for number, record in self._data.items() if record.since <= time)
+        return [tup for tup in map(self._tuple, old) if status[tup._index] == OPEN]  # noqa: SLF001
 
     def __contains__(self, key: Any) -> bool:
         return self._has(self._by_key.get(key, ()))
@@ -289,4 +296,5 @@ class Bag(Space):
             shares=shares,
             attempt=tup.attempt,
             run=inbox.batch.run,
+            since=inbox.batch.time,
         )
