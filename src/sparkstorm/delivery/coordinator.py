@@ -187,11 +187,11 @@ class Coordinator:
         with self._lock:
             self._intake_open = False
 
-    def next_batch(self, number: int) -> bool:
+    def next_batch(self, number: int, *, even_empty: bool = False) -> bool:
         """Note that every batch before ``number`` is committed, and plan that one.
 
         Returns whether there is such a batch; if not, ask again later (``arrived`` is set when a
-        hosted spout has emitted).
+        hosted spout has emitted). If it may be ``even_empty``, there always is.
 
         Raises:
             SupersededError: another run has taken over the checkpoint; no verdicts were given.
@@ -204,7 +204,7 @@ class Coordinator:
             self._replays.look(self._clock.monotonic())
         self._taps.tell()
         with self._lock:
-            return number in self._records or self._plan_batch(number)
+            return number in self._records or self._plan_batch(number, even_empty)
 
     def loads(self, number: int) -> Mapping[int, list[Load | Signal]]:
         """What each partition reads in a planned batch; asked only if the batch is to be run.
@@ -322,10 +322,10 @@ class Coordinator:
     def __repr__(self) -> str:
         return f"Coordinator({self._plan.name}: {self._ledger!r}, batches={self._counts.batches})"
 
-    def _plan_batch(self, number: int) -> bool:
+    def _plan_batch(self, number: int, even_empty: bool) -> bool:
         self.arrived.clear()
         now = self._clock.monotonic()
-        plan = self._unwritten or self._next_plan(number, now)
+        plan = self._unwritten or self._next_plan(number, now, even_empty)
         if plan is None:
             return False
         self._unwritten = plan  # if the checkpoint cannot be written to, it waits here
@@ -338,9 +338,10 @@ class Coordinator:
         self._journal.purge()
         return True
 
-    def _next_plan(self, number: int, now: float) -> BatchPlan | None:
+    def _next_plan(self, number: int, now: float, even_empty: bool) -> BatchPlan | None:
         plan = self._planner.plan(number, fresh=self._intake_open, now=now)
-        if plan is None and not self._signals.due and not self._tick_due(now):
+        nothing = plan is None and not self._signals.due and not self._tick_due(now)
+        if nothing and not even_empty:
             return None
         plan = plan or self._planner.settled(number)
         return replace(plan, signals=self._signals.take(), ticks=self._ticks.take(now))
