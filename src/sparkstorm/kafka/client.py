@@ -86,6 +86,8 @@ class Troubles:
         self._cluster = cluster
         self._refused = False
         self.last = ""
+        self.serve: Callable[[], object] = lambda: None
+        """Lets the client call its callbacks."""
 
     def note(self, error: KafkaError) -> None:
         """The callback; ``all brokers down`` tells less than what came before it."""
@@ -95,6 +97,7 @@ class Troubles:
 
     def error(self, what: str, cause: object = "") -> SpoutConnectionError:
         """Return the error of a request that failed."""
+        self.serve()
         said = cause.args[0] if isinstance(cause, KafkaException) else cause
         text = said.str() if isinstance(said, KafkaError) else str(said)
         reason = "; ".join(dict.fromkeys(filter(None, (text, self.last)))) or "no answer"
@@ -115,6 +118,8 @@ def _make(
     except (KafkaException, ValueError, TypeError) as error:
         why = error.args[0].str() if isinstance(error, KafkaException) else error
         raise ConfigError(f"the Kafka client refuses its properties: {why}") from error
+    if kind is not Consumer:  # whose poll would take records
+        troubles.serve = lambda: client.poll(0)
     return client, troubles
 
 

@@ -144,7 +144,7 @@ class Watch:
                     raise
                 if time.monotonic() > deadline:
                     raise SpoutConnectionError(
-                        f"{error}. Gave up after {patience_secs} s"
+                        f"{error}. Gave up after {patience_secs:g} s"
                     ) from error
                 if time.monotonic() >= say:
                     _logger.warning("%s; waiting for it", error)
