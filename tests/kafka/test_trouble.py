@@ -133,7 +133,7 @@ def test_a_topic_that_is_deleted_and_made_anew(
     ):
         step_until(runner, lambda: len(seen) == 50)
         kafka.put(topic, ["lost"] * 3)
-        step_until(runner, runner.plan_batch)
+        kafka.wait_for(runner.plan_batch)
         kafka.delete_topic(topic)
         kafka.wait_for(lambda: "is gone from the cluster" in caplog.text or not runner.step())
         kafka.topic(name=topic)
