@@ -33,7 +33,7 @@ from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.journal import Journal
 from sparkstorm.delivery.lease import Fence, Unfenced
-from sparkstorm.delivery.partitioned import PartitionedTask
+from sparkstorm.delivery.partitioned import PartitionedTask, partitions_of
 from sparkstorm.delivery.planner import BatchPlanner
 from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.delivery.recovery import carry_over, decode_outcome, encode_outcome
@@ -195,11 +195,11 @@ class Coordinator:
         with self._lock:
             self._intake_open = False
 
-    def next_batch(self, number: int) -> bool:
+    def next_batch(self, number: int, *, even_empty: bool = False) -> bool:
         """Note that every batch before ``number`` is committed, and plan that one.
 
         Returns whether there is such a batch; if not, ask again later (``arrived`` is set when a
-        hosted spout has emitted).
+        hosted spout has emitted). If it may be ``even_empty``, there always is.
 
         Raises:
             SupersededError: another run has taken over the checkpoint; no verdicts were given.
@@ -214,7 +214,7 @@ class Coordinator:
             self._replays.look(self._clock.monotonic())
         self._taps.tell()
         with self._lock:
-            return number in self._records or self._plan_batch(number)
+            return number in self._records or self._plan_batch(number, even_empty)
 
     def loads(self, number: int) -> Mapping[int, list[Load | Signal]]:
         """What each partition reads in a planned batch; asked only if the batch is to be run.
@@ -317,6 +317,7 @@ class Coordinator:
                 batch_secs=counts.batch_secs,
                 batch_messages=counts.batch_messages,
                 components={name: dict(tasks) for name, tasks in self._components.items()},
+                partitions=partitions_of(self.partitioned.values()),
             )
 
     @property
@@ -352,10 +353,10 @@ class Coordinator:
             )
             raise self._fault from error
 
-    def _plan_batch(self, number: int) -> bool:
+    def _plan_batch(self, number: int, even_empty: bool) -> bool:
         self.arrived.clear()
         now = self._clock.monotonic()
-        plan = self._unwritten or self._next_plan(number, now)
+        plan = self._unwritten or self._next_plan(number, now, even_empty)
         if plan is None:
             return False
         self._unwritten = plan  # if the checkpoint cannot be written to, it waits here
@@ -368,9 +369,10 @@ class Coordinator:
         self._journal.purge()
         return True
 
-    def _next_plan(self, number: int, now: float) -> BatchPlan | None:
+    def _next_plan(self, number: int, now: float, even_empty: bool) -> BatchPlan | None:
         plan = self._planner.plan(number, fresh=self._intake_open, now=now)
-        if plan is None and not self._signals.due and not self._tick_due(now):
+        nothing = plan is None and not self._signals.due and not self._tick_due(now)
+        if nothing and not even_empty:
             return None
         plan = plan or self._planner.settled(number)
         return replace(plan, signals=self._signals.take(), ticks=self._ticks.take(now))
