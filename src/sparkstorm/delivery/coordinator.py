@@ -144,7 +144,7 @@ class Coordinator:
         self._counts = Counts()
         self._components: dict[str, dict[int, TaskMetrics]] = {}
         self._intake_open = True
-        self._fault: SparkstormError | None = None
+        self._fault: SparkstormError | AssertionError | None = None
         self.hosted: dict[int, HostedTask] = {}
         self.partitioned: dict[int, PartitionedTask] = {}
         for spec in plan.topology.spouts:
@@ -343,7 +343,7 @@ class Coordinator:
             raise self._fault
         try:
             yield
-        except SparkstormError as error:
+        except (SparkstormError, AssertionError) as error:  # the latter is of a test's own spout
             self._fault = error
             raise
         except Exception as error:
