@@ -12,7 +12,7 @@ from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.errors import CheckpointError, ConfigError
 
-__all__ = ["DeadLetterOffice", "Desk", "Sink"]
+__all__ = ["DeadLetterOffice", "Desk", "Sink", "find_sink"]
 
 Sink: TypeAlias = Callable[[list[DeadLetter]], object]
 """Takes letters and keeps them, durably on return; if it raises, the files keep them instead."""
