@@ -17,6 +17,8 @@ COMPONENT_KEYS = frozenset(
         "max_spout_pending",
         "retry_backoff_max_secs",
         "retry_backoff_secs",
+        "state_backend",
+        "tick_tuple_freq_secs",
         "user",
     }
 )
@@ -38,13 +40,14 @@ class Config(BaseModel):
         30.0,
         gt=0,
         alias="topology.message.timeout.secs",
-        description="Seconds that a tree left open after its batch may take before it fails. "
+        description="Seconds that a tree left open may take after its batch before it fails. "
         "Checked once per batch and when idle, so a failure may come up to a tenth later.",
     )
     message_timeout_mode: Literal["emit", "progress"] = Field(
         "emit",
         alias="topology.message.timeout.mode",
-        description="Count the time-out from the emit, or from the last progress of the tree.",
+        description="Count the time-out from the end of the batch of the emit, or of the last "
+        "progress of the tree.",
     )
     enable_message_timeouts: bool = Field(
         True,
@@ -95,12 +98,26 @@ class Config(BaseModel):
         alias="topology.batch.timeout.secs",
         description="A batch that takes longer is cancelled and run again with less.",
     )
+    tick_tuple_freq_secs: float | None = Field(
+        None,
+        gt=0,
+        alias="topology.tick.tuple.freq.secs",
+        description="Seconds between two tick tuples to each task of a bolt; usually set for "
+        "single bolts. They also come when nothing else does. Unset: none.",
+    )
     partitions: int | None = Field(
         None,
         gt=0,
         alias="topology.partitions",
         description="Partitions of every exchange. Unset: Spark's default parallelism. "
         "Fixed by the checkpoint once there is one.",
+    )
+    state_backend: Literal["memory", "rocksdb"] = Field(
+        "memory",
+        alias="topology.state.backend",
+        description="Where a StatefulBolt finds its keys: all in the worker's memory, logged batch "
+        "by batch; or in Spark's RocksDB, read and written one by one (some 50 µs each), for "
+        "state larger than memory. Fixed by the checkpoint once there is one.",
     )
     max_retries: int | None = Field(
         16,

@@ -28,8 +28,17 @@ class KeyValueState(Protocol):
         """Remove a key; nothing happens if it is not there."""
         ...
 
-    def items(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over all keys and values of this task."""
+    def items(self, prefix: Any = None) -> Iterator[tuple[Any, Any]]:
+        """Iterate over keys and values of this task, in the same order in a repeated run.
+
+        Args:
+            prefix: only keys that start with it: text, bytes, or a tuple for keys that are
+                tuples. Looks at every key.
+        """
+        ...
+
+    def keys(self, prefix: Any = None) -> Iterator[Any]:
+        """Iterate over keys alone, as :meth:`items` does."""
         ...
 
     def __contains__(self, key: Any) -> bool: ...
@@ -70,6 +79,14 @@ class HeldTuples(Protocol):
         """The keys under which anything is held, the one with the oldest tuple first."""
         ...
 
+    def held_since(self, time: float) -> list[Tuple]:
+        """Return what is held since that time or longer, the oldest first.
+
+        Args:
+            time: in seconds since 1970, on the scale of :attr:`TaskContext.batch_time`.
+        """
+        ...
+
     def __contains__(self, key: Any) -> bool: ...
 
     def __len__(self) -> int:
@@ -79,6 +96,10 @@ class HeldTuples(Protocol):
 
 class State(KeyValueState, Protocol):
     """What :meth:`StatefulBolt.init_state` is handed: a key-value state with others beside it."""
+
+    def named(self, name: str) -> KeyValueState:
+        """Return the key-value state of this name; the same object at each call."""
+        ...
 
     def tuples(self, name: str) -> HeldTuples:
         """Return the tuples held under this name; the same object at each call."""

@@ -33,13 +33,14 @@ from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.journal import Journal
 from sparkstorm.delivery.lease import Fence, Unfenced
-from sparkstorm.delivery.partitioned import PartitionedTask
+from sparkstorm.delivery.partitioned import PartitionedTask, partitions_of
 from sparkstorm.delivery.planner import BatchPlanner
 from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.delivery.recovery import carry_over, decode_outcome, encode_outcome
 from sparkstorm.delivery.replays import Replays
 from sparkstorm.delivery.signals import Signals
 from sparkstorm.delivery.taps import Tap, Taps
+from sparkstorm.delivery.ticks import Ticks
 from sparkstorm.errors import (
     AttributeStateError,
     BatchError,
@@ -73,6 +74,8 @@ class _Record:
     """A batch between its plan and its commit."""
 
     plan: BatchPlan
+    time: float
+    """When it was planned, in seconds since 1970."""
     durable: bool = True
     excluded: tuple[RootRange, ...] = ()
     results: list[TallyResult] | None = None
@@ -83,6 +86,11 @@ class _Record:
     recovered: BatchPlan | None = None
     """The whole plan of an earlier driver, whose batch this still is; ``plan`` is the part that
     can be run again."""
+
+    @property
+    def matters(self) -> bool:
+        """Whether anybody has to wait for it: not if it was planned for ticks alone."""
+        return bool(self.plan.loads or self.plan.signals) or self.recovered is not None
 
 
 @final
@@ -153,6 +161,7 @@ class Coordinator:
         self._replays = Replays(plan, office)
         self._planner = BatchPlanner(plan, self.hosted, self.partitioned, self._replays, run)
         self._signals = Signals(plan)
+        self._ticks = Ticks(plan, clock.monotonic())
 
     def open(self) -> None:
         """Open the partitioned spouts, with the progress of an earlier driver if there is one.
@@ -186,11 +195,11 @@ class Coordinator:
         with self._lock:
             self._intake_open = False
 
-    def next_batch(self, number: int) -> bool:
+    def next_batch(self, number: int, *, even_empty: bool = False) -> bool:
         """Note that every batch before ``number`` is committed, and plan that one.
 
         Returns whether there is such a batch; if not, ask again later (``arrived`` is set when a
-        hosted spout has emitted).
+        hosted spout has emitted). If it may be ``even_empty``, there always is.
 
         Raises:
             SupersededError: another run has taken over the checkpoint; no verdicts were given.
@@ -205,7 +214,7 @@ class Coordinator:
             self._replays.look(self._clock.monotonic())
         self._taps.tell()
         with self._lock:
-            return number in self._records or self._plan_batch(number)
+            return number in self._records or self._plan_batch(number, even_empty)
 
     def loads(self, number: int) -> Mapping[int, list[Load | Signal]]:
         """What each partition reads in a planned batch; asked only if the batch is to be run.
@@ -226,7 +235,7 @@ class Coordinator:
         """What the tasks of a planned batch need to know."""
         with self._lock:
             record = self._records[number]
-            return record.plan.info(record.excluded)
+            return replace(record.plan.info(record.excluded), time=record.time)
 
     def leave_out(
         self, number: int, excluded: Sequence[RootRange], poisons: Mapping[int, str]
@@ -278,8 +287,8 @@ class Coordinator:
     def drained(self) -> bool:
         """Whether nothing is pending, and the spouts (if the intake is open) have nothing more."""
         with self._lock:
-            waiting = self._taps.waiting or self._signals.due
-            if self._records or self._unwritten or waiting or self._ledger.pending:
+            waiting = self._taps.waiting or self._signals.due or self._ledger.pending
+            if self._unwritten or waiting or any(r.matters for r in self._records.values()):
                 return False
             tasks = self._tasks()
             if not self._intake_open:
@@ -308,6 +317,7 @@ class Coordinator:
                 batch_secs=counts.batch_secs,
                 batch_messages=counts.batch_messages,
                 components={name: dict(tasks) for name, tasks in self._components.items()},
+                partitions=partitions_of(self.partitioned.values()),
             )
 
     @property
@@ -343,27 +353,34 @@ class Coordinator:
             )
             raise self._fault from error
 
-    def _plan_batch(self, number: int) -> bool:
+    def _plan_batch(self, number: int, even_empty: bool) -> bool:
         self.arrived.clear()
         now = self._clock.monotonic()
-        plan = self._unwritten or self._next_plan(number, now)
+        plan = self._unwritten or self._next_plan(number, now, even_empty)
         if plan is None:
             return False
         self._unwritten = plan  # if the checkpoint cannot be written to, it waits here
         self._journal.write_plan(plan)
         self._unwritten = None
-        self._records[number] = _Record(plan)
+        self._records[number] = _Record(plan, self._clock.wall())
         self._last = number
-        self._ledger.begin(plan.ranges, now)
+        self._ledger.begin(plan.ranges)
         self._counts.note_planned(plan)
         self._journal.purge()
         return True
 
-    def _next_plan(self, number: int, now: float) -> BatchPlan | None:
+    def _next_plan(self, number: int, now: float, even_empty: bool) -> BatchPlan | None:
         plan = self._planner.plan(number, fresh=self._intake_open, now=now)
-        if plan is None and not self._signals.due:
+        nothing = plan is None and not self._signals.due and not self._tick_due(now)
+        if nothing and not even_empty:
             return None
-        return replace(plan or self._planner.settled(number), signals=self._signals.take())
+        plan = plan or self._planner.settled(number)
+        return replace(plan, signals=self._signals.take(), ticks=self._ticks.take(now))
+
+    def _tick_due(self, now: float) -> bool:
+        """Whether a batch is worth while for ticks alone: not if the run is about to end."""
+        in_use = self._intake_open or self._ledger.pending
+        return bool(in_use) and self._ticks.due(now)
 
     def _tasks(self) -> list[HostedTask | PartitionedTask]:
         return [*self.hosted.values(), *self.partitioned.values()]
@@ -399,11 +416,10 @@ class Coordinator:
 
     def _recover(self, plan: BatchPlan) -> None:
         """Take up the last batch of an earlier driver: Spark runs it again if it must."""
-        now = self._clock.monotonic()
-        runnable = self._planner.take_up(plan, now)
-        self._records[plan.number] = _Record(runnable, recovered=plan)
+        runnable = self._planner.take_up(plan, self._clock.monotonic())
+        self._records[plan.number] = _Record(runnable, self._clock.wall(), recovered=plan)
         self._last = plan.number
-        self._ledger.begin(runnable.ranges, now)
+        self._ledger.begin(runnable.ranges)
 
     def _rerun(self, record: _Record, was: BatchPlan) -> None:
         """Make the batch of an earlier driver one of this driver's own."""
@@ -412,7 +428,7 @@ class Coordinator:
         width = 0 if was.clean else was.messages
         record.plan = self._planner.rerun(record.plan, width=width, now=now)
         record.recovered = None
-        self._ledger.begin(record.plan.ranges, now)
+        self._ledger.begin(record.plan.ranges)
         self._counts.note_planned(record.plan)
         record.durable = False
 

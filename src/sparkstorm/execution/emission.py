@@ -20,7 +20,10 @@ __all__ = ["BasicEmission", "BoltEmission"]
 
 
 class _Emission:
-    """What both collectors share: the outboxes, the inbox, and the report."""
+    """What both collectors share: the outboxes, the inbox, and the report.
+
+    ``current`` is the position of the input that is being executed, NO_PARENT outside ``execute``.
+    """
 
     def __init__(self, component: str, boxes: dict[str, Outbox], report: Report) -> None:
         self._component = component
@@ -28,10 +31,12 @@ class _Emission:
         self._default = boxes.get(DEFAULT_STREAM)
         self._report = report
         self._inbox = Inbox.empty()
+        self.current: int = NO_PARENT
 
     def begin(self, inbox: Inbox) -> None:
         """Start a batch."""
         self._inbox = inbox
+        self.current = NO_PARENT
 
     def reset_timeout(self, tup: Tuple) -> None:
         """Start the time-out of the tuple's trees anew."""
@@ -69,8 +74,6 @@ class _Emission:
 @final
 class BasicEmission(_Emission):
     """The collector of basic bolts: everything is anchored to the current input."""
-
-    current: int = NO_PARENT
 
     def emit(self, values: Sequence[Any], *, stream: str = DEFAULT_STREAM) -> None:
         """Emit a tuple caused by the input."""
@@ -132,7 +135,8 @@ class BoltEmission(_Emission):
         if tup._origin.inbox is not inbox or inbox.status[index]:  # type: ignore[attr-defined]  # noqa: SLF001
             self._mine(tup, "ack")  # says what is wrong
         inbox.status[index] = ACKED
-        inbox.acks.append(index)
+        if index != self.current:
+            inbox.others.append(index)
 
     def fail(self, tup: Tuple, reason: str | None = None) -> None:
         """Fail every message that the tuple belongs to, at once."""

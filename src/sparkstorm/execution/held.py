@@ -17,7 +17,9 @@ from typing import Any, NamedTuple, final
 
 from sparkstorm.errors import TrackingError
 from sparkstorm.execution.inbox import OPEN, Inbox, PacketOrigin
-from sparkstorm.execution.spaces import MISSING, Note, Space
+from sparkstorm.execution.marks import DELETED, MISSING
+from sparkstorm.execution.spaces import Space
+from sparkstorm.execution.undo import Call
 from sparkstorm.tuples import Tuple
 
 __all__ = ["Bag", "Holding"]
@@ -36,6 +38,7 @@ class _Record(NamedTuple):
     shares: tuple[int, ...]
     attempt: int
     run: str
+    since: float
 
 
 @final
@@ -69,15 +72,18 @@ class Holding:
         for index, places in self._places.items():
             if status[index] != OPEN:
                 for bag, number in places:
-                    bag.drop(number)
+                    bag.let_go(number)
 
 
 @final
 class Bag(Space):
     """The tuples held under one name (:class:`sparkstorm.HeldTuples`), numbered as they came."""
 
-    def __init__(self, name: str, note: Note) -> None:
-        super().__init__(name, note)
+    __slots__ = ("_by_key", "_by_root", "_data", "_holding", "_run", "_tuples")
+
+    def __init__(self, name: str, call: Call) -> None:
+        super().__init__(name, call)
+        self._data: dict[int, _Record] = {}
         self._by_key: dict[Any, dict[int, None]] = {}
         self._by_root: dict[int, list[int]] = {}
         self._holding = Holding(Inbox.empty())
@@ -114,19 +120,25 @@ class Bag(Space):
         """Return what is held under a key and hold it no longer."""
         found = self.get(key)
         for number in list(self._by_key.get(key, ())):
-            self.change(number, MISSING)
+            self.change(number, DELETED)
         return found
 
     def remove(self, tup: Tuple) -> None:
         """Hold one tuple no longer."""
         place = self._holding.place_of(self._mine(tup))
         if place is not None and place[0] is self:
-            self.change(place[1], MISSING)
+            self.change(place[1], DELETED)
 
     def keys(self) -> list[Any]:
         """The keys under which anything is held, the one with the oldest tuple first."""
         oldest = {key: min(numbers) for key, numbers in self._by_key.items() if self._has(numbers)}
         return sorted(oldest, key=oldest.__getitem__)
+
+    def held_since(self, time: float) -> list[Tuple]:
+        """Return what is held since that time or longer, the oldest first."""
+        status = self._holding.inbox.status
+        old = sorted(number for number, record in self._data.items() if record.since <= time)
+        return [tup for tup in map(self._tuple, old) if status[tup._index] == OPEN]  # noqa: SLF001
 
     def __contains__(self, key: Any) -> bool:
         return self._has(self._by_key.get(key, ()))
@@ -155,48 +167,74 @@ class Bag(Space):
             self._run = run
             for number, record in list(self._data.items()):
                 if record.roots and record.run != run:
-                    self.change(number, MISSING)
+                    self.change(number, DELETED)
         gone = {root for root in ended if root in self._by_root}
         for number in sorted({n for root in gone for n in self._by_root[root]}):
             self._forget_roots(number, gone)
 
-    def drop(self, number: int) -> None:
+    def let_go(self, number: int) -> None:
         """Remove a record if it is there."""
         if number in self._data:
-            self.change(number, MISSING)
+            self.change(number, DELETED)
 
-    def restore(self, key: Any, value: Any) -> None:
-        """Set or remove a record, and keep the indexes in step with it."""
-        before = self._data.get(key)
-        if before is not None:
-            numbers = self._by_key[before.key]
-            del numbers[key]
-            if not numbers:
-                del self._by_key[before.key]
-            for root in before.roots:
-                self._unlist(root, key)
-        super().restore(key, value)
-        if value is not MISSING:
-            if value.roots and value.run != self._run:
-                self._run = None  # others wrote it, or an undo brought it back: look through all
-            self._by_key.setdefault(value.key, {})[key] = None
-            for root in value.roots:
-                self._by_root.setdefault(root, []).append(key)
+    def change(self, key: Any, value: Any) -> None:
+        """Set or remove a record."""
+        super().change(key, value)
+        self._update((key,))
+
+    def restore(self, key: Any, entry: Any) -> None:
+        """Set a record to what it was."""
+        super().restore(key, entry)
+        self._update((key,))
+
+    def drop(self) -> None:
+        """The batch has not committed."""
+        changed = self.fresh()
+        super().drop()
+        self._update(changed)
+
+    def apply(self, changes: dict[Any, Any]) -> None:
+        """Take over what a batch has changed and committed."""
+        super().apply(changes)
+        self._update(changes)
 
     def forget(self) -> None:
         """Empty it: it is going to be read anew."""
         super().forget()
+        self._data.clear()
         self._by_key.clear()
         self._by_root.clear()
 
     def __repr__(self) -> str:
         return f"Bag({self.name}: {len(self)} held under {len(self._by_key)} keys)"
 
-    def _unlist(self, root: int, number: int) -> None:
-        numbers = self._by_root[root]
-        numbers.remove(number)
+    def _update(self, numbers: Iterable[int]) -> None:
+        """Keep the records that are seen, and their indexes, in step with the space."""
+        for number in numbers:
+            before, now = self._data.pop(number, None), self.find(number)
+            if before is not None:
+                self._unlist(number, before)
+            if now is not MISSING:
+                self._list(number, now)
+
+    def _list(self, number: int, record: _Record) -> None:
+        if record.roots and record.run != self._run:
+            self._run = None  # others wrote it, or an undo brought it back: look through all
+        self._data[number] = record
+        self._by_key.setdefault(record.key, {})[number] = None
+        for root in record.roots:
+            self._by_root.setdefault(root, []).append(number)
+
+    def _unlist(self, number: int, record: _Record) -> None:
+        numbers = self._by_key[record.key]
+        del numbers[number]
         if not numbers:
-            del self._by_root[root]
+            del self._by_key[record.key]
+        for root in record.roots:
+            listed = self._by_root[root]
+            listed.remove(number)
+            if not listed:
+                del self._by_root[root]
 
     def _forget_roots(self, number: int, gone: set[int]) -> None:
         record: _Record = self._data[number]
@@ -207,7 +245,7 @@ class Bag(Space):
             roots, shares = zip(*left, strict=True)
             self.change(number, record._replace(roots=roots, shares=shares))
         else:
-            self.change(number, MISSING)
+            self.change(number, DELETED)
 
     def _has(self, numbers: Iterable[int]) -> bool:
         status = self._holding.inbox.status
@@ -259,4 +297,5 @@ class Bag(Space):
             shares=shares,
             attempt=tup.attempt,
             run=inbox.batch.run,
+            since=inbox.batch.time,
         )

@@ -56,18 +56,18 @@ class Inbox:
     """The tuples of one task in one batch, numbered in the order in which they are executed.
 
     Behind those that were received (``received`` of them) come those that the task held since an
-    earlier batch and has asked for: the adopted ones. ``acks`` lists those that the bolt acked, in
-    that order, so that acks can be taken back.
+    earlier batch and has asked for: the adopted ones. ``others`` lists those that the running
+    ``execute`` acked although they are not its own input, so that these acks can be taken back.
     """
 
     __slots__ = (
         "_adopted",
         "_fields",
         "_packets",
-        "acks",
         "batch",
         "failures",
         "lineage",
+        "others",
         "received",
         "resets",
         "status",
@@ -83,7 +83,7 @@ class Inbox:
         self.status = bytearray(self.received)
         self._adopted: list[_Adopted] = []
         self._fields: dict[tuple[str, ...], Fields] = {}
-        self.acks: list[int] = []
+        self.others: list[int] = []
         self.failures: dict[int, Failure] = {}
         self.resets: list[int] = []
 
@@ -163,10 +163,10 @@ class Inbox:
         self.status[index] = FAILED
         self.failures[index] = failure
 
-    def unack_since(self, mark: int) -> list[int]:
-        """Take back the acks given after there were ``mark``; return the tuples, open again."""
-        taken = self.acks[mark:]
-        del self.acks[mark:]
+    def unack_others(self) -> list[int]:
+        """Take back the acks of others that the running ``execute`` gave; return the tuples."""
+        taken = self.others.copy()
+        self.others.clear()
         for index in taken:
             self.status[index] = OPEN
         return taken

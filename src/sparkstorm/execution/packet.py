@@ -14,6 +14,8 @@ ENDED      roots                                   roots that ended without what
 =========  ==================================================================================
 
 Packets are reproducible: the same content gives the same bytes, and nothing timed goes in.
+Roots and other whole numbers are narrow: they take as few bytes each as the largest of them needs,
+counted from ``base``. Every byte is copied some ten times on its way through Spark.
 """
 
 import json
@@ -26,6 +28,7 @@ from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from sparkstorm.acking.ids import U64, seeds
 from sparkstorm.acking.lineage import Lineage
@@ -46,7 +49,7 @@ __all__ = [
     "read_head",
 ]
 
-_HEAD = struct.Struct("<BBBxHxxiiIIq")
+_HEAD = struct.Struct("<BBBxHxxiiIIQ")
 _VERSION = 1
 
 _DICTIONARY, _ARROW, _PICKLE = (letter.ljust(8, b"\0") for letter in (b"d", b"a", b"p"))
@@ -143,17 +146,17 @@ class Packet:
                 roots = np.arange(self.head.count, dtype=np.uint64) + np.uint64(self.head.base)
                 return Lineage(roots, seeds(roots))
             case Tracking.SIMPLE:
-                return Lineage(_u64(self.parts[0]), _u64(self.parts[1]))
+                return Lineage(self._roots(), _u64(self.parts[1]))
             case Tracking.MULTI:
                 offsets = np.frombuffer(self.parts[2], np.int64)
-                return Lineage(_u64(self.parts[0]), _u64(self.parts[1]), offsets)
+                return Lineage(self._roots(), _u64(self.parts[1]), offsets)
             case _:
                 return Lineage.untracked(self.head.count)
 
     def columns(self) -> list[Column]:
         """The columns of a DATA packet."""
         skip = {Tracking.SIMPLE: 2, Tracking.MULTI: 3}.get(self.head.tracking, 0)
-        return list(_decode_columns(self.parts[skip:]))
+        return list(_decode_columns(self.parts[skip:], self.head.count))
 
     def roots(self) -> U64:
         """The roots of a HOLD, RESET or ENDED packet."""
@@ -161,7 +164,7 @@ class Packet:
 
     def entries(self) -> Entries:
         """The entries of an ENTRIES packet."""
-        return Entries(_u64(self.parts[0]), _u64(self.parts[1]))
+        return Entries(self._roots(), _u64(self.parts[1]))
 
     def notes(self) -> list[Note]:
         """The failed roots of a NOTES packet."""
@@ -171,6 +174,10 @@ class Packet:
     def payload(self) -> bytes:
         """The bytes of a FATAL packet."""
         return bytes(self.parts[0])
+
+    def _roots(self) -> U64:
+        pairs = len(self.parts[1]) // 8  # as many as there are shares or deltas
+        return _widen(self.parts[0], pairs).astype(np.uint64) + np.uint64(self.head.base)
 
 
 @final
@@ -209,8 +216,9 @@ class PacketWriter:
 
     def entries(self, target: int, entries: Entries) -> bytes:
         """Encode contributions for an acker."""
-        parts = [entries.roots.tobytes(), entries.deltas.tobytes()]
-        return self._write(Kind.ENTRIES, parts, target=target, count=len(entries))
+        base, roots = _narrow_roots(entries.roots)
+        parts = [roots, entries.deltas.tobytes()]
+        return self._write(Kind.ENTRIES, parts, target=target, count=len(entries), base=base)
 
     def roots(self, kind: Kind, target: int, roots: U64) -> bytes:
         """Encode a HOLD, RESET or ENDED packet."""
@@ -245,13 +253,15 @@ class PacketWriter:
 def _encode_lineage(lineage: Lineage) -> tuple[Tracking, int, list[bytes]]:
     if not lineage.is_tracked:
         return Tracking.NONE, 0, []
-    pairs = [lineage.roots.tobytes(), lineage.shares.tobytes()]
+    if lineage.offsets is None:
+        first, last = int(lineage.roots[0]), int(lineage.roots[-1])
+        if last - first == len(lineage) - 1 and _is_seeded(lineage):
+            return Tracking.SEEDED, first, []
+    base, roots = _narrow_roots(lineage.roots)
+    pairs = [roots, lineage.shares.tobytes()]
     if lineage.offsets is not None:
-        return Tracking.MULTI, 0, [*pairs, lineage.offsets.tobytes()]
-    first, last = int(lineage.roots[0]), int(lineage.roots[-1])
-    if last - first == len(lineage) - 1 and _is_seeded(lineage):
-        return Tracking.SEEDED, first, []
-    return Tracking.SIMPLE, 0, pairs
+        return Tracking.MULTI, base, [*pairs, lineage.offsets.tobytes()]
+    return Tracking.SIMPLE, base, pairs
 
 
 def _is_seeded(lineage: Lineage) -> bool:
@@ -264,18 +274,19 @@ def _is_seeded(lineage: Lineage) -> bool:
 def _encode_column(column: Column) -> list[bytes]:
     if isinstance(column, DictColumn):
         small = column.compact()
-        return [_DICTIONARY + _arrow_bytes(small.dictionary), small.indices.tobytes()]
+        return [_DICTIONARY + _arrow_bytes(small.dictionary), _narrow(small.indices)]
     if isinstance(column, ArrowColumn):
         return [_ARROW + _arrow_bytes(column.array)]
     return [_PICKLE + pickled(column.to_list())]
 
 
-def _decode_columns(parts: Sequence[memoryview]) -> Iterator[Column]:
+def _decode_columns(parts: Sequence[memoryview], count: int) -> Iterator[Column]:
     waiting = iter(parts)
     for part in waiting:
         encoding, data = bytes(part[:8]), part[8:]
         if encoding == _DICTIONARY:
-            yield DictColumn(_read_arrow(data), np.frombuffer(next(waiting), np.int32))
+            indices = _widen(next(waiting), count).astype(np.int32)
+            yield DictColumn(_read_arrow(data), indices)
         elif encoding == _ARROW:
             yield ArrowColumn(_read_arrow(data))
         else:
@@ -307,6 +318,22 @@ def _split(body: memoryview) -> Iterator[memoryview]:
         length = int.from_bytes(body[at : at + 8], "little")
         yield body[at + 8 : at + 8 + length]
         at += 8 + length + (-length % 8)
+
+
+def _narrow_roots(roots: U64) -> tuple[int, bytes]:
+    """The smallest root, and how far each is from it."""
+    base = int(roots.min()) if len(roots) else 0
+    return base, _narrow(roots - np.uint64(base))
+
+
+def _narrow(numbers: NDArray[Any]) -> bytes:
+    """Encode numbers that are not negative."""
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0)))).tobytes()
+
+
+def _widen(part: memoryview, count: int) -> NDArray[Any]:
+    """Decode so many numbers."""
+    return np.frombuffer(part, f"<u{len(part) // count}" if count else np.uint8)
 
 
 def _u64(part: memoryview) -> U64:

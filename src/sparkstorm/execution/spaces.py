@@ -1,63 +1,95 @@
-"""Spaces: the parts of a task's state beside its default one, in the same journal and log."""
+"""Spaces: the parts of a task's state, each with keys of its own.
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+What is committed is the *base*. What the running batch changes lies over it as *fresh* entries,
+so that a batch that never commits is taken back by dropping them, and one that commits is logged
+by writing them down. All processes put the same fresh entries over the same base in the same way;
+so the order of a space's keys is the same in all of them, which matters because bolts emit by it.
+"""
 
-__all__ = ["MISSING", "Note", "Space", "SpaceKey"]
+from collections.abc import Iterator
+from typing import Any
 
-MISSING: Any = object()
-"""Stands for the value of a key that is not there."""
+from sparkstorm.execution.entries import Base, MemoryEntries
+from sparkstorm.execution.marks import DELETED, MISSING
+from sparkstorm.execution.undo import Call
 
-Note: TypeAlias = Callable[["SpaceKey", Any], None]
-"""Told of each change: the key, and the value before it."""
-
-
-class SpaceKey(NamedTuple):
-    """A key of a space, as the journal and the log know it."""
-
-    space: str
-    key: Any
+__all__ = ["Space"]
 
 
 class Space:
-    """Keys with values that never change in place; changes are noted, so that they can be undone.
+    """Keys with values that never change in place.
 
     Args:
         name: what the log knows it by.
-        note: called before each change.
+        call: told of each change, so that a call can be undone.
+        base: what is committed; in memory if None.
     """
 
-    def __init__(self, name: str, note: Note) -> None:
-        self.name = name
-        self._note = note
-        self._data: dict[Any, Any] = {}
+    __slots__ = ("_base", "_call", "_fresh", "name")
 
-    def find(self, key: Any, default: Any = MISSING) -> Any:
-        """Return the value of a key as it is kept."""
-        return self._data.get(key, default)
+    def __init__(self, name: str, call: Call, base: Base | None = None) -> None:
+        self.name = name
+        self._call = call
+        self._base: Base = MemoryEntries() if base is None else base
+        self._fresh: dict[Any, Any] = {}
+
+    # --- in a batch ----------------------------------------------------------------------------
+
+    def find(self, key: Any) -> Any:
+        """Return the value of a key as it is kept, or MISSING."""
+        value = self._fresh.get(key, MISSING)
+        if value is MISSING:
+            return self._base.get(key, MISSING)
+        return MISSING if value is DELETED else value
 
     def change(self, key: Any, value: Any) -> None:
-        """Set a value, or remove it (MISSING), such that it is logged and can be undone."""
-        self._note(SpaceKey(self.name, key), self._data.get(key, MISSING))
-        self.restore(key, value)
+        """Set a value, or remove it (DELETED)."""
+        self._call.note(self, key, self._fresh.get(key, MISSING))
+        self._fresh[key] = value
 
-    def restore(self, key: Any, value: Any) -> None:
-        """Set a value, or remove it (MISSING), without a note: an undo, or what others wrote."""
-        if value is MISSING:
-            self._data.pop(key, None)
+    def restore(self, key: Any, entry: Any) -> None:
+        """Set a fresh entry to what it was."""
+        if entry is MISSING:
+            del self._fresh[key]
         else:
-            self._data[key] = value
+            self._fresh[key] = entry
+
+    def entries(self) -> Iterator[tuple[Any, Any]]:
+        """All keys with their values as they are kept; changing them meanwhile does no harm."""
+        base, fresh = self._base, self._fresh
+        added = [key for key in fresh if key not in base]
+        for key, value in base.items():
+            now = fresh.get(key, value)
+            if now is not DELETED:
+                yield key, now
+        for key in added:
+            value = fresh.get(key, DELETED)
+            if value is not DELETED:
+                yield key, value
+
+    # --- between batches -----------------------------------------------------------------------
+
+    def fresh(self) -> dict[Any, Any]:
+        """What the batch has changed."""
+        return self._fresh
+
+    def settle(self) -> None:
+        """The batch has committed."""
+        fresh, self._fresh = self._fresh, {}
+        self.apply(fresh)
+
+    def drop(self) -> None:
+        """The batch has not committed."""
+        self._fresh = {}
+
+    def apply(self, changes: dict[Any, Any]) -> None:
+        """Take over what a batch has changed and committed."""
+        self._base.take(changes)
 
     def forget(self) -> None:
-        """Empty it, without a note: it is going to be read anew."""
-        self._data.clear()
-
-    def entries(self) -> Iterator[tuple[SpaceKey, Any]]:
-        """All keys with their values, as a snapshot keeps them."""
-        return ((SpaceKey(self.name, key), value) for key, value in self._data.items())
-
-    def __len__(self) -> int:
-        return len(self._data)
+        """Empty it: it is going to be read anew."""
+        self._base.clear()
+        self._fresh = {}
 
     def __reduce__(self) -> Any:
         raise TypeError("the state cannot be pickled; it is kept by the engine")

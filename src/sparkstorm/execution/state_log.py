@@ -7,51 +7,44 @@ an image of the whole state. In the store, per task:
 ``head``            version, token, which snapshot and which chunks of the log make it up
 ``log/<version>``   the keys changed by one batch, with their values
 ``snap/<n>/<i>``    the whole state, in pieces, as of version n
+``key/<space>/…``   single keys with their values, of states that may be larger than memory
 
 An image is of use only if its last batch was committed. Spark may run a task twice, or throw a
 batch away, so each attempt has a *token*, and the head names the tokens that made it. An image
 whose (version, token) the head knows catches up by reading the chunks since (none, if nothing
-else ran the task); one that is ahead of the head goes back by its journal if that suffices;
-otherwise it is read again from the snapshot.
-
-Values that can change in place are kept pickled in the image, so that a value changed without
-``put`` changes nowhere.
+else ran the task); one that is ahead of the head drops its last batch if that suffices; otherwise
+it is read again from the snapshot. What a batch left that broke off before it was written is
+dropped in any case.
 """
 
 import json
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, final
+from itertools import islice
+from typing import Any, TypeAlias, final
 
+from sparkstorm.execution.entries import Base, EntryStore, StoredEntries
 from sparkstorm.execution.held import Bag, Holding
 from sparkstorm.execution.inbox import Inbox
-from sparkstorm.execution.spaces import MISSING, Space, SpaceKey
+from sparkstorm.execution.key_values import KeyValues
+from sparkstorm.execution.spaces import Space
+from sparkstorm.execution.undo import Call
+from sparkstorm.planning.plan import Plan
 
-__all__ = ["ChunkStore", "MemoryStore", "StateImage"]
+__all__ = ["ChunkStore", "MemoryStore", "StateImage", "state_of"]
 
-_ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
 _SNAPSHOT_ITEMS = 50_000
 _SNAPSHOT_MIN = 10_000
 _MAX_LOG = 100
-_BAGS = "tuples/"
-"""The names of spaces that hold tuples start so."""
+_NAMED, _BAGS = "named/", "tuples/"
+"""How the names of spaces start: those of more keys and values, those that hold tuples."""
+
+_ATTRIBUTES = "attributes"
 
 
-class ChunkStore(Protocol):
-    """Where chunks are kept: Spark's state store, or a dictionary in tests."""
-
-    def get(self, key: str) -> bytes | None:
-        """Return a chunk, or None."""
-        ...
-
-    def put(self, key: str, value: bytes) -> None:
-        """Set a chunk; it commits with the batch."""
-        ...
-
-    def delete(self, key: str) -> None:
-        """Remove a chunk."""
-        ...
+ChunkStore: TypeAlias = EntryStore
+"""Where chunks are kept."""
 
 
 @final
@@ -74,6 +67,10 @@ class MemoryStore:
         """Remove a chunk."""
         self._chunks.pop(key, None)
 
+    def entries(self, prefix: str) -> Iterator[tuple[str, bytes]]:
+        """All chunks whose keys start so, in the order of the keys."""
+        return ((key, self._chunks[key]) for key in sorted(self._chunks) if key.startswith(prefix))
+
     def commit(self) -> None:
         """Keep what was written."""
         self._committed = dict(self._chunks)
@@ -89,16 +86,6 @@ class MemoryStore:
         self._chunks = dict(self._committed)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pickled:
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class _Deleted:
-    """Stands for a deleted key in a chunk."""
-
-
 @dataclass(slots=True)
 class _Head:
     """What the store's state is made up of."""
@@ -109,6 +96,8 @@ class _Head:
     pieces: int = 0
     snapshot_size: int = 0
     log: list[tuple[int, str, int]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    """How many keys the spaces have that are stored key by key."""
 
     @classmethod
     def load(cls, store: ChunkStore) -> "_Head":
@@ -134,90 +123,71 @@ class _Head:
 
 
 @final
-class StateImage:
+class StateImage(KeyValues):
     """The state of one task as its bolt sees it (a :class:`sparkstorm.State`).
 
-    ``journal`` lists the keys put or deleted in this batch, with ``_olds`` beside it; keys of
-    spaces stand there as :class:`SpaceKey`.
+    It is itself the space without a name, and has the others.
+
+    Args:
+        in_memory: whether keys and values are kept in memory; else the store is asked for each.
+            Held tuples and attributes are always in memory.
     """
 
     __slots__ = (
-        "_data",
         "_head",
         "_holding",
-        "_olds",
         "_previous",
         "_spaces",
+        "_store",
+        "_stored",
         "_token",
         "_version",
-        "journal",
+        "_written",
     )
 
-    def __init__(self) -> None:
-        self._data: dict[Any, Any] = {}
+    def __init__(self, *, in_memory: bool = True) -> None:
+        self._head = _Head()
+        self._stored: dict[str, StoredEntries] | None = None if in_memory else {}
+        self._store: EntryStore = MemoryStore()
+        super().__init__("", Call(), self._base_of(""))
         self._version, self._token = -1, ""
         self._previous = (-1, "")
-        self._head = _Head()
-        self.journal: list[Any] = []
-        self._olds: list[Any] = []
-        self._spaces: dict[str, Space] = {}
+        self._written = False
+        self._spaces: dict[str, Space] = {"": self}
         self._holding = Holding(Inbox.empty())
+
+    # --- for the bolt --------------------------------------------------------------------------
+
+    def named(self, name: str) -> KeyValues:
+        """Return the key-value state of this name."""
+        return self._values(f"{_NAMED}{name}")
 
     def tuples(self, name: str) -> Bag:
         """Return the tuples held under this name."""
         return self._bag(f"{_BAGS}{name}")
 
-    def get(self, key: Any, default: Any = None) -> Any:
-        """Return the value of a key, or the default."""
-        value = self._data.get(key, default)
-        return pickle.loads(value.data) if value.__class__ is _Pickled else value  # noqa: S301
+    # --- for the engine, in a batch ------------------------------------------------------------
 
-    def put(self, key: Any, value: Any) -> None:
-        """Set the value of a key."""
-        if value.__class__ not in _ATOMS:
-            value = _Pickled(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
-        data = self._data
-        self._olds.append(data.get(key, MISSING))
-        data[key] = value
-        self.journal.append(key)
+    @property
+    def attributes(self) -> KeyValues:
+        """Where the attributes of a bolt are kept."""
+        space = self._spaces.get(_ATTRIBUTES)
+        if not isinstance(space, KeyValues):
+            space = self._spaces[_ATTRIBUTES] = KeyValues(_ATTRIBUTES, self._call)
+        return space
 
-    def delete(self, key: Any) -> None:
-        """Remove a key."""
-        old = self._data.pop(key, MISSING)
-        if old is not MISSING:
-            self.journal.append(key)
-            self._olds.append(old)
-
-    def items(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over all keys and values."""
-        return ((key, self.get(key)) for key in list(self._data))
-
-    def __contains__(self, key: Any) -> bool:
-        return key in self._data
-
-    def __len__(self) -> int:
-        return len(self._data)
-
-    def __reduce__(self) -> Any:
-        raise TypeError("the state cannot be pickled; it is kept by the engine")
-
-    def undo(self, mark: int) -> None:
-        """Take back what was put or deleted since the journal had this length."""
-        while len(self.journal) > mark:
-            key, old = self.journal.pop(), self._olds.pop()
-            if key.__class__ is SpaceKey:
-                self._space(key.space).restore(key.key, old)
-            elif old is MISSING:
-                del self._data[key]
-            else:
-                self._data[key] = old
+    @property
+    def call(self) -> Call:
+        """What the running call of user code has changed, in any space."""
+        return self._call
 
     def begin(self, inbox: Inbox, ended: Iterable[int]) -> None:
         """Bring what is held into a batch, less what belongs to roots that have ended."""
         self._holding = Holding(inbox)
         ended = list(ended)
-        for bag in self._bags():
-            bag.begin(self._holding, ended)
+        for space in self._spaces.values():
+            if isinstance(space, Bag):
+                space.begin(self._holding, ended)
 
     def let_go(self) -> None:
         """Drop what was held and is acked or failed now."""
@@ -227,72 +197,85 @@ class StateImage:
         """Whether a tuple of the batch's inbox is held."""
         return self._holding.place_of(index) is not None
 
+    # --- for the engine, between batches -------------------------------------------------------
+
     def load(self, store: ChunkStore) -> None:
         """Bring the image in line with what is committed; called before a batch."""
-        head = _Head.load(store)
+        head = self._head = _Head.load(store)
+        self._store = store
+        for name, entries in (self._stored or {}).items():
+            entries.open(store, head.counts.get(name, 0))
+        if not self._written:
+            self._drop()
         chunks = head.later_than(self._version, self._token)
-        if chunks is None and (before := head.later_than(*self._previous)) is not None:
-            self.undo(0)
-            chunks = before
-        self.journal.clear()
-        self._olds.clear()
-        if chunks is None:
+        if chunks is not None:
+            self._settle()
+        elif (chunks := head.later_than(*self._previous)) is not None:
+            self._drop()
+        else:
             self._read_snapshot(store, head)
             chunks = [entry[0] for entry in head.log]
         for version in chunks:
             self._apply(_unpickle(store, f"log/{version}"))
-        self._version, self._token, self._head = head.version, head.token, head
+        self._version, self._token = head.version, head.token
+        self._previous, self._written = (head.version, head.token), False
 
     def write(self, store: ChunkStore, version: int, token: str) -> None:
         """Write the batch's changes under its version; called after a batch."""
         head = self._head
-        self._previous = (head.version, head.token)
-        self._version, self._token = version, token
+        self._version, self._token, self._written = version, token, True
         head.version, head.token = version, token
-        changed = dict.fromkeys(self.journal)
-        logged = sum(size for _, _, size in head.log) + len(changed)
+        chunk = {name: fresh for name, space in self._spaces.items() if (fresh := space.fresh())}
+        for name, entries in (self._stored or {}).items():
+            entries.write(chunk.pop(name, {}), store)
+            head.counts[name] = len(self._values(name))
+        size = sum(map(len, chunk.values()))
+        logged = size + sum(size for _, _, size in head.log)
         if len(head.log) >= _MAX_LOG or logged > max(head.snapshot_size, _SNAPSHOT_MIN):
             self._write_snapshot(store, head, version)
         else:
-            chunk = {key: self._logged(key) for key in changed}
             store.put(f"log/{version}", pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL))
-            head.log.append((version, token, len(changed)))
+            head.log.append((version, token, size))
         head.save(store)
 
-    def _logged(self, key: Any) -> Any:
-        if key.__class__ is SpaceKey:
-            return self._space(key.space).find(key.key, _Deleted())
-        return self._data.get(key, _Deleted())
+    def _drop(self) -> None:
+        for space in self._spaces.values():
+            space.drop()
 
-    def _note(self, key: SpaceKey, old: Any) -> None:
-        self.journal.append(key)
-        self._olds.append(old)
+    def _settle(self) -> None:
+        for space in self._spaces.values():
+            space.settle()
 
-    def _bags(self) -> list[Bag]:
-        return [space for space in self._spaces.values() if isinstance(space, Bag)]
+    def _apply(self, chunk: dict[str, dict[Any, Any]]) -> None:
+        for name, changes in chunk.items():
+            self._space(name).apply(changes)
+
+    def _space(self, name: str) -> Space:
+        if name == _ATTRIBUTES:
+            return self.attributes
+        return self._bag(name) if name.startswith(_BAGS) else self._values(name)
+
+    def _values(self, name: str) -> KeyValues:
+        space = self._spaces.get(name)
+        if not isinstance(space, KeyValues):
+            space = self._spaces[name] = KeyValues(name, self._call, self._base_of(name))
+        return space
+
+    def _base_of(self, name: str) -> Base | None:
+        if self._stored is None:
+            return None
+        entries = self._stored[name] = StoredEntries(name)
+        entries.open(self._store, self._head.counts.get(name, 0))
+        return entries
 
     def _bag(self, name: str) -> Bag:
         space = self._spaces.get(name)
         if not isinstance(space, Bag):
-            space = self._spaces[name] = Bag(name, self._note)
+            space = self._spaces[name] = Bag(name, self._call)
             space.begin(self._holding, ())
         return space
 
-    def _space(self, name: str) -> Space:
-        space = self._spaces.get(name)
-        return self._bag(name) if space is None else space
-
-    def _apply(self, chunk: dict[Any, Any]) -> None:
-        for key in [key for key in chunk if key.__class__ is SpaceKey]:
-            value = chunk.pop(key)
-            gone = value.__class__ is _Deleted
-            self._space(key.space).restore(key.key, MISSING if gone else value)
-        self._data.update(chunk)
-        for key in [key for key, value in chunk.items() if value.__class__ is _Deleted]:
-            del self._data[key]
-
     def _read_snapshot(self, store: ChunkStore, head: _Head) -> None:
-        self._data.clear()
         for space in self._spaces.values():
             space.forget()
         for piece in range(head.pieces):
@@ -301,23 +284,33 @@ class StateImage:
     def _write_snapshot(self, store: ChunkStore, head: _Head, version: int) -> None:
         for old_version, _, _ in head.log:
             store.delete(f"log/{old_version}")
-        for piece in range(head.pieces):
-            store.delete(f"snap/{head.snapshot}/{piece}")
-        items = list(self._data.items())
-        for space in self._spaces.values():
-            items += space.entries()
-        pieces = range(0, len(items), _SNAPSHOT_ITEMS)
-        for number, start in enumerate(pieces):
-            chunk = dict(items[start : start + _SNAPSHOT_ITEMS])
-            data = pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL)
-            store.put(f"snap/{version}/{number}", data)
-        head.snapshot, head.pieces = version, len(pieces)
-        head.snapshot_size, head.log = len(items), []
+        for number in range(head.pieces):
+            store.delete(f"snap/{head.snapshot}/{number}")
+        head.snapshot, head.pieces, head.snapshot_size, head.log = version, 0, 0, []
+        stored = self._stored or {}
+        for piece in _pieces({n: space for n, space in self._spaces.items() if n not in stored}):
+            data = pickle.dumps(piece, pickle.HIGHEST_PROTOCOL)
+            store.put(f"snap/{version}/{head.pieces}", data)
+            head.pieces += 1
+            head.snapshot_size += sum(map(len, piece.values()))
 
 
-def _unpickle(store: ChunkStore, key: str) -> dict[Any, Any]:
+def state_of(plan: Plan, component: str) -> StateImage:
+    """Return an empty state for a task of a component, to be loaded."""
+    return StateImage(in_memory=plan.settings(component).state_backend == "memory")
+
+
+def _pieces(spaces: Mapping[str, Space]) -> Iterator[dict[str, dict[Any, Any]]]:
+    """Cut the content of all spaces into pieces of a size that Spark's state store takes."""
+    for name, space in spaces.items():
+        entries = space.entries()
+        while piece := dict(islice(entries, _SNAPSHOT_ITEMS)):
+            yield {name: piece}
+
+
+def _unpickle(store: ChunkStore, key: str) -> dict[str, dict[Any, Any]]:
     data = store.get(key)
     if data is None:
         raise KeyError(f"the state store has no chunk {key!r}: the checkpoint is damaged")
-    chunk: dict[Any, Any] = pickle.loads(data)  # noqa: S301 - written by our own worker
+    chunk: dict[str, dict[Any, Any]] = pickle.loads(data)  # noqa: S301 - written by our own worker
     return chunk

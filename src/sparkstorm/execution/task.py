@@ -18,12 +18,13 @@ from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.concurrency import is_async, run_concurrently
 from sparkstorm.execution.dispatch import Delivery, Dispatcher, MisfitError
 from sparkstorm.execution.emission import BasicEmission, BoltEmission
-from sparkstorm.execution.guard import AttributeGuard
+from sparkstorm.execution.guard import AttributeGuard, AttributeKeeper
 from sparkstorm.execution.inbox import ACKED, FAILED, Inbox, PacketOrigin
-from sparkstorm.execution.outbox import Outbox, make_outboxes
+from sparkstorm.execution.outbox import NO_PARENT, Outbox, make_outboxes
 from sparkstorm.execution.packet import Kind, Packet
 from sparkstorm.execution.report import Report, capture_prints
-from sparkstorm.execution.state_log import StateImage
+from sparkstorm.execution.state_log import StateImage, state_of
+from sparkstorm.execution.undo import Call
 from sparkstorm.metrics import TaskMetrics
 from sparkstorm.planning.plan import Plan
 from sparkstorm.tuples import Fields, Tuple
@@ -74,10 +75,11 @@ class BoltTask:
             component=component,
             task=task,
             tasks=plan.tasks,
-            config=plan.config.override(dict(spec.settings)),
+            config=plan.settings(component),
+            sources=[(edge.source, edge.stream) for edge in spec.subscriptions],
         )
-        self._state = StateImage() if isinstance(bolt, StatefulBolt) else None
-        self._guard: AttributeGuard | None = None
+        self._state = state_of(plan, component) if spec.is_stateful else None
+        self._attributes: AttributeGuard | AttributeKeeper | None = None
 
     @property
     def state(self) -> StateImage | None:
@@ -102,7 +104,7 @@ class BoltTask:
         started = time.perf_counter()
         self._report = self._emission._report = Report(self._component, self._task)  # noqa: SLF001
         inbox = Inbox(packets, self._task, batch)
-        self._context.batch = batch.number
+        self._context.batch, self._context.batch_time = batch.number, batch.time
         self._emission.begin(inbox)
         if self._state is not None:
             self._state.begin(inbox, ended)
@@ -112,8 +114,11 @@ class BoltTask:
                 self._prepare_once()
             except Exception as error:  # noqa: BLE001 - user code: nothing can run without it
                 return self._fatal(dispatcher, self._cannot_prepare(error)), self._report
+            if isinstance(self._attributes, AttributeKeeper):
+                self._attributes.bring()
             self._execute_all(inbox)
             self._finish(inbox)
+        self._tell_untracked(inbox)
         deliveries = self._send(dispatcher, inbox)
         if self._state is not None:
             self._state.let_go()
@@ -130,7 +135,7 @@ class BoltTask:
         self._bolt.cleanup()
 
     def _prepare_once(self) -> None:
-        if self._guard is not None:
+        if self._attributes is not None:
             return
         bolt: Any = self._bolt
         bolt.context = self._context
@@ -141,7 +146,10 @@ class BoltTask:
             bolt.prepare(self._context.config, self._context)
         if isinstance(bolt, StatefulBolt) and self._state is not None:
             bolt.init_state(self._state)
-        self._guard = AttributeGuard(self._component, bolt)
+        if bolt.stateful and self._state is not None:
+            self._attributes = AttributeKeeper(self._component, bolt, self._state.attributes)
+        else:
+            self._attributes = AttributeGuard(self._component, bolt)
 
     def _execute_all(self, inbox: Inbox) -> None:
         bolt = self._bolt
@@ -170,9 +178,9 @@ class BoltTask:
         inbox.ack_rest()
 
     def _run_bolt(self, bolt: Bolt, inbox: Inbox) -> None:
-        execute = bolt.execute
-        journal = self._state.journal if self._state is not None else []
-        acks = inbox.acks
+        execute, emission = bolt.execute, self._emission
+        call = self._state.call if self._state is not None else Call()
+        others = inbox.others
         for origin, numbered in inbox.deliveries(self._plan):
             tup = Tuple((), origin, -1)
             for index, values in numbered:
@@ -180,13 +188,16 @@ class BoltTask:
                     tup.values, tup._index = values, index  # noqa: SLF001
                 else:
                     tup = Tuple(values, origin, index)
-                mark, acked = len(journal), len(acks)
+                emission.current, call.space = index, None
                 try:
                     execute(tup)
                 except Exception as error:  # noqa: BLE001 - user code: only its tuple fails
                     failure = self._failure(error)
-                    self._undo(inbox, mark, acked, failure)
+                    self._undo_call(inbox, failure)
                     inbox.fail(index, failure)
+                if others:
+                    others.clear()
+        emission.current, call.space = NO_PARENT, None
 
     def _one_by_one(self, index: int, replay: Callable[[Any], None]) -> None:
         """Take over what a concurrent ``execute`` recorded, in the order of the input."""
@@ -206,28 +217,34 @@ class BoltTask:
     def _finish(self, inbox: Inbox) -> None:
         if not isinstance(self._bolt, Bolt):
             return
-        mark, acked = len(self._state.journal) if self._state is not None else 0, len(inbox.acks)
         try:
             self._bolt.finish_batch()
         except Exception as error:  # noqa: BLE001 - user code: what it still held fails
             failure = self._failure(error)
-            self._undo(inbox, mark, acked, failure)
+            self._undo_call(inbox, failure)
             self._fail_unheld(inbox, inbox.open_ones(), failure)
             self._report.log("error", f"finish_batch: {failure.message}")
 
-    def _undo(self, inbox: Inbox, mark: int, acked: int, failure: Failure) -> None:
+    def _undo_call(self, inbox: Inbox, failure: Failure) -> None:
         """Take back a call's state and acks.
 
         What it acked fails, since what that did is gone; what was held before it, is held again.
         """
         if self._state is not None:
-            self._state.undo(mark)
-            self._fail_unheld(inbox, inbox.unack_since(acked), failure)
+            self._state.call.undo()
+            self._fail_unheld(inbox, inbox.unack_others(), failure)
 
     def _fail_unheld(self, inbox: Inbox, indexes: Iterable[int], failure: Failure) -> None:
         for index in indexes:
             if self._state is None or not self._state.holds(index):
                 inbox.fail(index, failure)
+
+    def _tell_untracked(self, inbox: Inbox) -> None:
+        """Show a failure of an untracked tuple, a tick say: no message's verdict tells of it."""
+        for index, failure in inbox.failures.items():
+            if not inbox.pairs_of(index)[0]:
+                self._report.log("error", f"an untracked tuple failed: {failure.message}")
+                return
 
     def _send(self, dispatcher: Dispatcher, inbox: Inbox) -> list[Delivery]:
         while True:
@@ -264,10 +281,11 @@ class BoltTask:
                 other.drop_rows([row for row, p in enumerate(other.parents) if p in parents])
 
     def _check_attributes(self, dispatcher: Dispatcher) -> list[Delivery]:
-        if self._guard is None:
-            return []
         try:
-            self._guard.check()
+            if isinstance(self._attributes, AttributeKeeper):
+                self._attributes.keep()
+            elif self._attributes is not None:
+                self._attributes.check()
         except AttributeStateError as error:
             return self._fatal(dispatcher, error)
         return []

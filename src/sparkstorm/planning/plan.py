@@ -1,5 +1,6 @@
 """The plan: what runs where. Frozen values that every runner and every worker reads."""
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -10,8 +11,9 @@ from sparkstorm.config import Config
 from sparkstorm.streams import Stream
 from sparkstorm.topology.graph import ComponentSpec, Topology
 from sparkstorm.topology.grouping import Grouping
+from sparkstorm.tuples import SYSTEM, TICK
 
-__all__ = ["ACKER", "Level", "Plan", "Route", "Stage", "StageKind", "StreamKey"]
+__all__ = ["ACKER", "TICKS", "Level", "Plan", "Route", "Stage", "StageKind", "StreamKey"]
 
 ACKER = "__acker"
 """The component id of the acker tasks, as in Storm."""
@@ -27,6 +29,12 @@ class StreamKey:
 
     def __str__(self) -> str:
         return f"{self.component}/{self.stream}"
+
+
+TICKS = StreamKey(SYSTEM, TICK)
+"""The stream of tick tuples, which no component declares and every bolt may get."""
+
+_TICKS_STREAM = Stream("rate_secs double")
 
 
 @final
@@ -107,14 +115,13 @@ class Plan:
 
     @cached_property
     def stream_keys(self) -> tuple[StreamKey, ...]:
-        """All streams, sorted; a stream's position is its number in packets."""
-        return tuple(
-            sorted(
-                StreamKey(spec.id, stream)
-                for spec in self.topology.components.values()
-                for stream in spec.streams
-            )
+        """All streams, sorted, ticks last; a stream's position is its number in packets."""
+        declared = sorted(
+            StreamKey(spec.id, stream)
+            for spec in self.topology.components.values()
+            for stream in spec.streams
         )
+        return (*declared, TICKS)
 
     @cached_property
     def stream_number(self) -> Mapping[StreamKey, int]:
@@ -125,8 +132,14 @@ class Plan:
         """The component as it was added to the builder."""
         return self.topology.components[component]
 
+    def settings(self, component: str) -> Config:
+        """The settings, with the component's own on top."""
+        return self.config.override(dict(self.spec(component).settings))
+
     def stream(self, key: StreamKey) -> Stream:
         """The declaration of a stream."""
+        if key == TICKS:
+            return _TICKS_STREAM
         return self.topology.components[key.component].streams[key.stream]
 
     def component_of(self, task: int) -> str:
@@ -138,8 +151,22 @@ class Plan:
         return {task: name for name, tasks in self.tasks.items() for task in tasks}
 
     def home(self, task: int) -> int:
-        """The partition that a task lives in."""
-        return task % self.partitions
+        """The partition that a task lives in.
+
+        With the state it keeps, if it keeps any: so for a stateful bolt that is a matter of its
+        own id and nothing else, while task numbers change with the topology.
+        """
+        return self._homes[task]
+
+    @cached_property
+    def _homes(self) -> Mapping[int, int]:
+        homes = {}
+        for name, tasks in self.tasks.items():
+            spec = self.topology.components.get(name)
+            stateful = spec is not None and spec.is_stateful
+            first = zlib.crc32(name.encode()) if stateful else tasks.start
+            homes.update({task: (first + i) % self.partitions for i, task in enumerate(tasks)})
+        return homes
 
     def local_tasks(self, component: str, partition: int) -> list[int]:
         """The tasks of a component that live in a partition."""

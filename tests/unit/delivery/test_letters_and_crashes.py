@@ -303,6 +303,9 @@ class Reading(ss.PartitionedSpout):
             raise OSError("no such log")
         return [(n,) for n in range(5)]
 
+    def origins(self, split: ss.Split) -> list[dict[str, bytes]]:
+        return [{"raw": b"%d" % position} for position in split.only or ()]
+
 
 STREAM = Stream("n int")
 SPLIT = ss.Split(count=2, data={}, only=(1, 3))
@@ -310,8 +313,9 @@ SPLIT = ss.Split(count=2, data={}, only=(1, 3))
 
 class TestPayloads:
     def test_read_here_and_apart(self) -> None:
-        assert read_payloads(Reading("be good"), SPLIT, STREAM) == [((1,), ""), ((3,), "")]
-        assert read_payloads_apart(Reading("be good"), SPLIT, STREAM) == [((1,), ""), ((3,), "")]
+        expected = [((1,), "", {"raw": b"1"}), ((3,), "", {"raw": b"3"})]
+        assert read_payloads(Reading("be good"), SPLIT, STREAM) == expected
+        assert read_payloads_apart(Reading("be good"), SPLIT, STREAM) == expected
 
     def test_reading_apart_survives_a_poison(self) -> None:
         """The process that reads dies, and the letter says so."""
@@ -327,4 +331,4 @@ class TestPayloads:
     @pytest.mark.parametrize("read", [read_payloads, read_payloads_apart])
     def test_a_source_that_raises(self, read: Any) -> None:
         (one, _) = read(Reading("raise"), SPLIT, STREAM)
-        assert one == (None, "the payload could not be read: OSError: no such log")
+        assert one == (None, "the payload could not be read: OSError: no such log", {})

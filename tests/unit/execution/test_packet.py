@@ -6,12 +6,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sparkstorm.acking.ids import make_root, seeds
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.acking.shares import Entries
 from sparkstorm.errors import InternalError
-from sparkstorm.execution.columns import ArrowColumn, Column, ObjectColumn, make_column
+from sparkstorm.execution.columns import (
+    ArrowColumn,
+    Column,
+    DictColumn,
+    ObjectColumn,
+    make_column,
+)
 from sparkstorm.execution.packet import (
     DRIVER,
     Body,
@@ -33,6 +41,9 @@ FAILURE = Failure(
     traceback="Traceback …",
     attempt=3,
 )
+
+
+ROOTS = st.integers(0, 300) | st.integers(0, 2**64 - 1)
 
 
 def u64(*values: int) -> np.ndarray:
@@ -74,6 +85,32 @@ def test_a_lineage_comes_back(lineage: Lineage, tracking: Tracking) -> None:
     assert found.shares.tolist() == lineage.shares.tolist()
     assert found.counts().tolist() == lineage.counts().tolist()
     assert [one.to_list() for one in packet.columns()] == [column.to_list()]
+
+
+@given(
+    st.lists(st.tuples(ROOTS, ROOTS), min_size=1, max_size=20),
+    st.integers(1, 70_000),
+)
+def test_any_roots_and_words_come_back(pairs: list[tuple[int, int]], words: int) -> None:
+    """However far the roots are from each other, and however large a column's dictionary is."""
+    roots, shares = u64(*(r for r, _ in pairs)), u64(*(s for _, s in pairs))
+    dictionary = pa.array([str(n) for n in range(words)])
+    indices = np.linspace(0, words - 1, len(pairs)).astype(np.int32)
+    column = DictColumn(dictionary, indices)
+    packet = Packet.decode(data(Lineage(roots, shares), column))
+    assert packet.lineage().roots.tolist() == roots.tolist()
+    assert packet.lineage().shares.tolist() == shares.tolist()
+    assert [one.to_list() for one in packet.columns()] == [column.to_list()]
+    entries = Packet.decode(PacketWriter(1).entries(2, Entries(roots, shares))).entries()
+    assert (entries.roots.tolist(), entries.deltas.tolist()) == (roots.tolist(), shares.tolist())
+
+
+def test_roots_near_each_other_take_two_bytes() -> None:
+    """A packet's roots usually lie within a few thousand."""
+    roots = np.sort(make_root(3, 9) + np.arange(2000, dtype=np.uint64) * 7 % 5000)
+    lineage = Lineage(roots, roots)
+    size = len(data(lineage, ObjectColumn([]))) - len(data(Lineage.untracked(2000)))
+    assert size <= 2000 * (2 + 8) + 100
 
 
 def test_consecutive_seeded_roots_cost_nothing() -> None:

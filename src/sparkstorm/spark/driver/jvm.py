@@ -16,7 +16,7 @@ from sparkstorm.errors import SparkLostError
 
 __all__ = ["Jvm", "stop_session"]
 
-_END_SECS = 1.0
+_END_SECS = 5.0
 
 
 @final
