@@ -290,6 +290,8 @@ class Coordinator:
             waiting = self._taps.waiting or self._signals.due or self._ledger.pending
             if self._unwritten or waiting or any(r.matters for r in self._records.values()):
                 return False
+            if self._fault is not None:  # some verdicts were not given
+                return False
             tasks = self._tasks()
             if not self._intake_open:
                 waiting = any(task.waiting for task in self.hosted.values())

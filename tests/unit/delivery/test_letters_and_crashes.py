@@ -193,6 +193,19 @@ def test_a_letter_that_cannot_be_written_ends_the_run_and_is_written_by_the_next
     assert letters(files) == Counter(BAD)
 
 
+def test_a_run_does_not_look_drained_when_its_last_letter_cannot_be_written() -> None:
+    """Whoever waits for the end hears of the error instead."""
+    files = FullFiles()
+    files.full = False
+    with runner_on(files, bears=False) as runner:
+        while runner.statistics().given_up < len(BAD) - 1:
+            runner.step()
+        files.full = True
+        with pytest.raises(CheckpointError):
+            runner.run_until_idle()
+        assert not runner.coordinator.drained
+
+
 def asked() -> DyingFiles:
     """A finished run whose letters are asked for."""
     files = DyingFiles()
