@@ -203,7 +203,7 @@ class Coordinator:
 
         Raises:
             SupersededError: another run has taken over the checkpoint; no verdicts were given.
-            CheckpointError: what the verdicts change could not be written; the run must end.
+            CheckpointError: verdicts could not be given, now or earlier; the run must end.
         """
         self._journal.check()
         with self._lock, self._whole():
@@ -350,10 +350,10 @@ class Coordinator:
             raise
         except Exception as error:
             self._fault = CheckpointError(
-                f"what became of messages could not be written down: {type(error).__name__}: "
-                f"{error}. Mend that, and start the topology again on the same checkpoint"
+                f"messages could not be given their verdicts: {type(error).__name__}: {error}. "
+                f"Mend that, and start the topology again on the same checkpoint"
             )
-            raise self._fault from error
+            raise
 
     def _plan_batch(self, number: int, even_empty: bool) -> bool:
         self.arrived.clear()

@@ -231,6 +231,25 @@ def test_a_crash_during_a_replay_loses_no_letter(moment: int) -> None:
     assert RequestBox(LetterStore(files)).names() == []
 
 
+def test_a_replay_that_cannot_be_written_down_is_done_by_the_next_run() -> None:
+    """The error comes out as it is; from then on the run does nothing and says why."""
+    files = FullFiles()
+    files.full = False
+    run(files)
+    store = LetterStore(files)
+    RequestBox(store).ask(store.letters(), wall=0.0)
+    files.full = True
+    with runner_on(files, bears=False) as runner:
+        with pytest.raises(OSError, match="No space left"):
+            runner.run_until_idle()
+        with pytest.raises(CheckpointError, match=r"verdicts: OSError: .*No space left"):
+            runner.run_until_idle()
+    files.full = False
+    run(files)
+    assert {one.replays for one in store.letters()} == {1}
+    assert letters(files) == Counter(BAD)
+
+
 @pytest.mark.parametrize("moment", range(1, 2 * changes_of(asked()) + 1))
 def test_a_crash_during_a_replay_that_fails(moment: int) -> None:
     """Each letter is there at any time, and replayed once by one request if nothing crashes."""
