@@ -239,11 +239,12 @@ def test_stop_drains(spark: Any) -> None:
 
 
 def test_failing_spout_is_an_error_and_does_not_hang(spark: Any) -> None:
-    """What next_tuple raises comes out where the run is waited for."""
+    """What next_tuple raises comes out where the run is waited for, with its place."""
+    named = r"spout 'spout' failed: \w+: the queue is on fire \(.*test_run.py, line \d+\)"
     with running(wired(Breaking(), Ack()), spark) as run:
-        with pytest.raises(ss.SparkstormError, match="the queue is on fire"):
+        with pytest.raises(ss.SparkstormError, match=named):
             run.wait_until_drained(_PATIENCE_SECS)
-        with pytest.raises(ss.SparkstormError, match="the queue is on fire"):
+        with pytest.raises(ss.SparkstormError, match=named):
             run.await_termination(_PATIENCE_SECS)
 
 

@@ -146,7 +146,7 @@ class Coordinator:
 
         Raises:
             SupersededError: another run has taken over the checkpoint; no verdicts were given.
-            CheckpointError: what the verdicts change could not be written; the run must end.
+            CheckpointError: verdicts could not be given, now or earlier; the run must end.
         """
         self._journal.check()
         with self._lock, self._whole():
@@ -218,7 +218,8 @@ class Coordinator:
             waiting = self._taps.waiting or self._signals.due or self._ledger.pending
             if self._unwritten or waiting or any(r.matters for r in self._records.values()):
                 return False
-            if self._intake_open and self._replays.busy:
+            broken = self._fault is not None  # some verdicts were not given
+            if broken or (self._intake_open and self._replays.busy):
                 return False
             return self._tasks.drained(fresh=self._intake_open)
 
@@ -273,10 +274,10 @@ class Coordinator:
             raise
         except Exception as error:
             self._fault = CheckpointError(
-                f"what became of messages could not be written down: {type(error).__name__}: "
-                f"{error}. Mend that, and start the topology again on the same checkpoint"
+                f"messages could not be given their verdicts: {type(error).__name__}: {error}. "
+                f"Mend that, and start the topology again on the same checkpoint"
             )
-            raise self._fault from error
+            raise
 
     def _plan_batch(self, number: int, even_empty: bool) -> bool:
         self.arrived.clear()
