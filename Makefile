@@ -17,6 +17,8 @@ NO_PYTHON := There is no $(PYTHON) here: install Python 3.11 or newer, or name i
 PREREQUISITES := command -v "$(PYTHON)" >/dev/null || { echo "$(NO_PYTHON)" >&2; exit 1; }; \
 	"$(PYTHON)" scripts/check_prerequisites.py
 PYTEST := $(VENV)/bin/python -m pytest --timeout=300
+# Two processes, each with a Spark session of its own; a file's tests stay together.
+IN_TWO := --numprocesses=2 --dist=loadfile
 LOCK := $(VENV_LOCK)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
 	--generate-hashes --custom-compile-command "make lock"
 
@@ -37,13 +39,13 @@ demo: java $(INSTALLED) ## Count the words of a text on a local Spark, every mes
 	@$(VENV)/bin/sparkstorm run examples/word_count.py --available-now $(if $(TEXT),-- "$(TEXT)")
 
 test: java lint types ## Run all checks, and all tests but the slow ones.
-	@$(PYTEST) -m "not slow" $(ARGS)
+	@$(PYTEST) $(IN_TWO) -m "not slow" $(ARGS)
 
 test-unit: $(INSTALLED) ## Run the tests that need no Java, in seconds.
 	@$(PYTEST) -m "not slow" $(UNIT) $(ARGS)
 
 test-all: java lint types ## Run all checks and all tests, the slow ones too.
-	@$(PYTEST) $(ARGS)
+	@$(PYTEST) $(IN_TWO) $(ARGS)
 
 check: test ## Run what must pass before a commit: the same as test.
 

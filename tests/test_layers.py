@@ -35,6 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "dead_letters": VALUES | {"delivery.files"},
     "delivery": CORE | {"execution", "dead_letters", "delivery.files"},
     "spouts": EDGE,
+    "bolts": VALUES | {"components"},
     "multilang": EDGE,
     "observability": EDGE,
     "kafka": EDGE,
@@ -44,7 +45,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "testing.plugin": ENGINE | {"local", "spark"},
     "cli": ENGINE
     | EDGE
-    | {"spouts", "multilang", "observability", "kafka", "local", "spark", "testing"},
+    | {"spouts", "bolts", "multilang", "observability", "kafka", "local", "spark", "testing"},
 }
 """A dotted name is one module, and stands before its package."""
 

@@ -62,6 +62,7 @@ __all__ = [
     "Reason",
     "Statistics",
     "TaskMetrics",
+    "bolts",
     "spouts",
     "submit",
     # errors
@@ -84,7 +85,7 @@ def __getattr__(name: str) -> Any:
 
     if name == "submit":
         return importlib.import_module("sparkstorm.spark.runner").submit
-    if name in ("spouts", "testing"):
+    if name in ("bolts", "spouts", "testing"):
         return importlib.import_module(f"sparkstorm.{name}")
     msg = f"module 'sparkstorm' has no attribute {name!r}"
     raise AttributeError(msg)

@@ -18,6 +18,7 @@ COMPONENT_KEYS = frozenset(
         "retry_backoff_max_secs",
         "retry_backoff_secs",
         "state_backend",
+        "tick_tuple_freq_secs",
         "user",
     }
 )
@@ -39,13 +40,14 @@ class Config(BaseModel):
         30.0,
         gt=0,
         alias="topology.message.timeout.secs",
-        description="Seconds that a tree left open after its batch may take before it fails. "
+        description="Seconds that a tree left open may take after its batch before it fails. "
         "Checked once per batch and when idle, so a failure may come up to a tenth later.",
     )
     message_timeout_mode: Literal["emit", "progress"] = Field(
         "emit",
         alias="topology.message.timeout.mode",
-        description="Count the time-out from the emit, or from the last progress of the tree.",
+        description="Count the time-out from the end of the batch of the emit, or of the last "
+        "progress of the tree.",
     )
     enable_message_timeouts: bool = Field(
         True,
@@ -95,6 +97,13 @@ class Config(BaseModel):
         gt=0,
         alias="topology.batch.timeout.secs",
         description="A batch that takes longer is cancelled and run again with less.",
+    )
+    tick_tuple_freq_secs: float | None = Field(
+        None,
+        gt=0,
+        alias="topology.tick.tuple.freq.secs",
+        description="Seconds between two tick tuples to each task of a bolt; usually set for "
+        "single bolts. They also come when nothing else does. Unset: none.",
     )
     partitions: int | None = Field(
         None,

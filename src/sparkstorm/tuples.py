@@ -5,7 +5,13 @@ from typing import Any, Protocol, final
 
 from sparkstorm.errors import TrackingError
 
-__all__ = ["Fields", "Origin", "Tuple"]
+__all__ = ["SYSTEM", "TICK", "Fields", "Origin", "Tuple"]
+
+SYSTEM = "__system"
+"""The component id of the engine itself, as in Storm."""
+
+TICK = "__tick"
+"""The stream of the system's tick tuples."""
 
 
 @final
@@ -108,6 +114,11 @@ class Tuple:
     def attempt(self) -> int:
         """Which try of its message this is: 1 at first, more after failures."""
         return self._origin.attempt(self._index)
+
+    @property
+    def is_tick(self) -> bool:
+        """Whether it is a tick tuple: no data, only the news that time has passed."""
+        return self._origin.stream == TICK
 
     def asdict(self) -> dict[str, Any]:
         """The values by field name."""

@@ -58,6 +58,10 @@ class Play(ABC):
         """How the topology stands."""
 
     @abstractmethod
+    def pass_time(self, until: Callable[[], bool]) -> None:
+        """Let time pass until a condition holds; locally it passes a second at a time."""
+
+    @abstractmethod
     def set_active(self, active: bool) -> None:
         """Activate or deactivate the spouts."""
 
@@ -91,6 +95,14 @@ class LocalPlay(Play):
 
     def statistics(self) -> Statistics:
         return self.runner.statistics()
+
+    def pass_time(self, until: Callable[[], bool]) -> None:
+        for _ in range(int(_PATIENCE_SECS)):
+            if until():
+                return
+            self.clock.advance(1.0)
+            self.settle()
+        raise AssertionError("the condition never came to hold")
 
     def set_active(self, active: bool) -> None:
         (self.runner.activate if active else self.runner.deactivate)()
@@ -128,6 +140,9 @@ class SparkPlay(Play):
 
     def statistics(self) -> Statistics:
         return self.run.statistics()
+
+    def pass_time(self, until: Callable[[], bool]) -> None:
+        wait_for(until, self.run._check)
 
     def set_active(self, active: bool) -> None:
         (self.run.activate if active else self.run.deactivate)()

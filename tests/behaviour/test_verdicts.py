@@ -119,7 +119,7 @@ def test_each_attempt_is_numbered_in_its_failure(run_locally: Any) -> None:
 def test_time_out_comes_between_the_timeout_and_a_tenth_more(
     run_locally: Any, timeout: float, mode: str, offset: float
 ) -> None:
-    """Measured from the emit, wherever between two ticks it was; the clock moves in small steps."""
+    """Measured from the end of its batch, wherever between two rotations; in small steps."""
     feeder = FeederSpout("word string")
     config = {"message_timeout_secs": timeout, "message_timeout_mode": mode}
     with run_locally(wired(feeder, Forget()), config) as play:

@@ -209,3 +209,16 @@ def test_bolts_that_are_not_deterministic_lose_nothing(
         highest[number] = count
     assert min(highest.values()) >= 1
     assert sum(highest.values()) <= messages + answer["failed"]
+
+
+@pytest.mark.slow
+def test_a_message_that_takes_all_memory(cluster: tuple[str, list[int]], tmp_path: Path) -> None:
+    """On workers with a limit it is given up, and all others go through."""
+    result = tmp_path / "result.json"
+    home = {"XDG_STATE_HOME": str(tmp_path)}
+    run_driver("hoard.py", cluster[0], "2000", "777", str(result), **home)
+    answer = json.loads(result.read_text())
+    assert answer["drained"]
+    assert (answer["acked"], answer["given_up"], answer["dead_letters"]) == (1_999, 1, 1)
+    assert set(answer["failures"]) <= {"error", "lost"}
+    assert set(answer["seen"]) == set(range(2_000)) - {777}

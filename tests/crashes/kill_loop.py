@@ -2,15 +2,17 @@
 
 ``python kill_loop.py FOLDER --lines 20000 --victims worker,driver --seed 7``
 
-A driver that was killed is started again at once on the same checkpoint. In the end a roll call
-(one more line that holds every word) shows what the state counted, and the checker compares. The
-last line of output says how many of each were killed; exit code 1 if anything is wrong.
+A driver that was killed is started again at once on the same checkpoint. With the victim ``source``
+the lines come from a queue in a process of its own, which is started again, too. In the end a roll
+call (one more line that holds every word) shows what the state counted, and the checker compares.
+The last line of output says how many of each were killed; exit code 1 if anything is wrong.
 """
 
 import argparse
 import json
 import random
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -35,15 +37,22 @@ class KillLoop:
         self._text = folder / "lines.txt"
         self._witnesses = folder / "witnesses"
         self._witnesses.mkdir(parents=True)
+        self._queue = _Queue(folder) if "source" in options.victims else None
 
     def run(self) -> dict[str, object]:
         """Kill until all lines are through; return what the checker found."""
         self._write_lines()
+        if self._queue is not None:
+            self._queue.start()
         deadline = time.monotonic() + self._options.minutes * 60
         while self._live_once(deadline):
             pass
         given = shutil.copy(self._text, self._folder / "given.txt")
-        return self._compare(Path(given), self._roll_call())
+        try:
+            return self._compare(Path(given), self._roll_call())
+        finally:
+            if self._queue is not None:
+                self._queue.kill()
 
     def _write_lines(self) -> None:
         with self._text.open("w") as file:
@@ -62,14 +71,21 @@ class KillLoop:
                 if time.monotonic() > deadline:
                     raise SystemExit(f"not through in time: {self.killed}, {self._last_words()}")
                 kind = self._dice.choice(self._options.victims.split(","))
-                victims = processes.find(driver.pid, kind)
                 running = processes.find(driver.pid, "worker")  # before that nothing is learnt
-                if running and victims and processes.kill(self._dice.choice(victims)):
+                if running and self._kill(driver.pid, kind):
                     self.killed[kind] += 1
                     print("killed", kind, flush=True)
         finally:
             processes.kill(driver.pid)
             driver.wait()
+
+    def _kill(self, driver: int, kind: str) -> bool:
+        if kind == "source" and self._queue is not None:
+            self._queue.kill()
+            self._queue.start()
+            return True
+        victims = processes.find(driver, kind)
+        return bool(victims) and processes.kill(self._dice.choice(victims))
 
     def _again(self, code: int) -> bool:
         """Whether a driver that ended so is to be started again; it may only end for cause."""
@@ -85,7 +101,7 @@ class KillLoop:
             return subprocess.Popen(
                 [
                     *(sys.executable, str(_HERE / "words.py"), *more),
-                    *("--master", self._options.master, "--text", str(self._text)),
+                    *("--master", self._options.master, *self._source()),
                     *("--checkpoint", str(self._folder / "checkpoint")),
                     *("--witness", str(self._witnesses)),
                 ],
@@ -93,11 +109,17 @@ class KillLoop:
                 stderr=log,
             )
 
+    def _source(self) -> list[str]:
+        return ["--text", str(self._text)] if self._queue is None else self._queue.options
+
     def _roll_call(self) -> Path:
         """Count each word once more; return the file of the counts before that."""
         tapped = self._folder / "tapped.json"
         with self._text.open("a") as file:
             file.write(f"roll-call {' '.join(_WORDS)}\n")
+        if self._queue is not None:
+            self._queue.kill()
+            self._queue.start()
         if _wait(self._start("--tap", str(tapped)), _ROLL_CALL_SECS) != 0:
             raise SystemExit(f"the roll call failed: {self._last_words()}")
         counts = {word: count - 1 for word, count in json.loads(tapped.read_text()).items()}
@@ -108,12 +130,31 @@ class KillLoop:
         for path in self._witnesses.iterdir():  # what the roll call itself left
             path.write_text(path.read_text().replace("roll-call\n", ""))
         command = [sys.executable, str(_HERE / "checker.py"), given, self._witnesses, counts]
+        command += [] if self._queue is None else ["--at-least"]
         checked = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
         found: dict[str, object] = json.loads(checked.stdout)
         return found
 
     def _last_words(self) -> str:
         return (self._folder / "driver.log").read_text(errors="replace")[-4000:]
+
+
+class _Queue:
+    """The process of the source."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = [folder / "lines.txt", folder / "acked.txt"]
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._port = str(free.getsockname()[1])
+        self.options = ["--queue", self._port]
+
+    def start(self) -> None:
+        command = [sys.executable, _HERE / "queue_server.py", *self._files, self._port]
+        self._process = subprocess.Popen([*map(str, command)])
+
+    def kill(self) -> None:
+        processes.kill(self._process.pid)
+        self._process.wait()
 
 
 def _wait(process: "subprocess.Popen[bytes]", secs: float) -> int | None:
@@ -131,7 +172,7 @@ def main() -> int:
     parser.add_argument(
         "--victims",
         default="worker,worker,worker,driver",
-        help=f"one is drawn each time: {', '.join(processes.KINDS)}",
+        help=f"one is drawn each time: source, {', '.join(processes.KINDS)}",
     )
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))

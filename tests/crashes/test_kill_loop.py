@@ -35,22 +35,28 @@ def kill_loop(
     return answer
 
 
-@pytest.mark.slow
-def test_workers_and_the_driver(absent: Callable[[str], NoReturn], tmp_path: Path) -> None:
+@pytest.mark.parametrize("victims", ["worker,worker,driver", "source,source,worker,driver"])
+def test_a_word_count(absent: Callable[[str], NoReturn], tmp_path: Path, victims: str) -> None:
     """Every line is processed, every count is that of the lines, whatever was killed when."""
-    answer = kill_loop(absent, tmp_path, "--lines", "3000", "--pause", "4", secs=280)
+    options = ["--lines", "1500", "--pause", "4", "--victims", victims]
+    answer = kill_loop(absent, tmp_path, *options, secs=280)
     assert answer["killed"]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_everything_for_minutes(absent: Callable[[str], NoReturn], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "victims", ["worker,worker,executor,executor,driver,jvm", "source,worker,executor,driver"]
+)
+def test_everything_for_minutes(
+    absent: Callable[[str], NoReturn], tmp_path: Path, victims: str
+) -> None:
     """The same with executors on a cluster in this machine, many times."""
     answer = kill_loop(
         absent,
         tmp_path,
         *("--lines", "20000", "--master", "local-cluster[2,1,1024]", "--minutes", "15"),
-        *("--victims", "worker,worker,executor,executor,driver"),
+        *("--victims", victims),
         secs=1100,
     )
     assert answer["killed"]

@@ -3,7 +3,8 @@
 Each line is a number and some words. The splitting bolt witnesses the number in a file, so that one
 can see what was processed at least once; the counting bolt counts words in state, so that one can
 see what was committed. Run it again on the same checkpoint after a kill. With ``--tap`` it writes
-what the counting bolt emitted.
+what the counting bolt emitted. The lines come from a file that the executors read, or with
+``--queue`` from a server, by a spout in the driver.
 """
 
 import argparse
@@ -11,6 +12,8 @@ import json
 import os
 import sys
 from pathlib import Path
+
+from queue_spout import QueueSpout
 
 import sparkstorm as ss
 from sparkstorm.spouts import LinesSpout
@@ -68,9 +71,9 @@ class WordCount(ss.StatefulBolt):
         self.collector.ack(tup)
 
 
-def topology(text: str) -> ss.Topology:
+def topology(lines: ss.Spout | ss.PartitionedSpout) -> ss.Topology:
     builder = ss.TopologyBuilder()
-    builder.set_spout("lines", LinesSpout(text))
+    builder.set_spout("lines", lines)
     builder.set_bolt("split", Split(), 2).shuffle_grouping("lines")
     builder.set_bolt("count", WordCount(), 2).fields_grouping("split", ["word"])
     return builder.create_topology()
@@ -79,7 +82,8 @@ def topology(text: str) -> ss.Topology:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--text", required=True)
+    parser.add_argument("--text")
+    parser.add_argument("--queue", type=int, help="the port of the server, instead of --text")
     parser.add_argument("--checkpoint", required=True)
     parser.add_argument("--witness", required=True)
     parser.add_argument("--batch", type=int, default=200)
@@ -92,7 +96,7 @@ def main() -> None:
             counts[word] = max(count, counts.get(word, 0))
 
     with ss.submit(
-        topology(options.text),
+        topology(QueueSpout(options.queue) if options.queue else LinesSpout(options.text)),
         name="words",
         master=options.master,
         checkpoint=options.checkpoint,

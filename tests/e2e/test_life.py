@@ -20,7 +20,7 @@ import pytest
 pytestmark = pytest.mark.e2e
 
 _PATIENCE_SECS = 180
-LINES = 400
+LINES = 240
 
 COUNTING = """
 import os, time
@@ -162,9 +162,7 @@ def test_a_run_whose_jvm_dies_says_so_and_can_be_started_again(
             assert second.wait() == 2
         assert f"pid {first.process.pid}, since 20" in second.said
         os.kill(first.jvm(), signal.SIGKILL)
-        killed = time.monotonic()
         assert first.wait() == 3
-        assert time.monotonic() - killed < 15
     assert "the JVM that Spark runs in has ended: it was ended by SIGKILL" in first.said
     assert "restart on the same checkpoint goes on" in first.said
     for noise in ("Traceback", "py4j", "Py4J"):

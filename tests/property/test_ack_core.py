@@ -150,7 +150,7 @@ class World:
     def run_batch(self) -> None:
         """Play a batch, and compare the verdicts with the model's."""
         ranges = self._plan()
-        self.ledger.begin(ranges, 0.0)
+        self.ledger.begin(ranges)
         self._tallies = [Tally(ranges, a, self.shape.ackers) for a in range(self.shape.ackers)]
         for span in ranges:
             self._read(span)

@@ -41,7 +41,6 @@ class Batch:
     """A planned batch."""
 
     ranges: list[RootRange]
-    began: float
 
     @property
     def roots(self) -> list[int]:
@@ -74,8 +73,8 @@ class LedgerMachine(RuleBasedStateMachine):
         for count in counts:
             ranges.append(RootRange(make_root(1, self.sequence), count))
             self.sequence += max(count, 1)
-        self.ledger.begin(ranges, self.now)
-        batch = Batch(ranges, self.now)
+        self.ledger.begin(ranges)
+        batch = Batch(ranges)
         self.planned += len(batch.roots)
         return batch
 
@@ -154,8 +153,7 @@ class LedgerMachine(RuleBasedStateMachine):
                     ended[root] = Reason.LOST
                 case _:
                     tally.hold(np.array([root], np.uint64))
-                    since = self.now if self.on_progress else batch.began
-                    self.open[root] = Open(seed, since)
+                    self.open[root] = Open(seed, self.now)
         return ended
 
     def _judge_late(self, tallies: list[Tally]) -> dict[int, Reason | None]:

@@ -162,7 +162,7 @@ def run(meddler: Meddler) -> Verdicts:
                 moved.setdefault(home, []).append(data)
         boxes = {home: list(meddler(packets)) for home, packets in moved.items()}
     ledger = Ledger(30.0, 0.0)
-    ledger.begin([RANGE], 0.0)
+    ledger.begin([RANGE])
     results = [decode_result(Packet.decode(data)) for box in boxes.values() for data in box]
     return ledger.settle([RANGE], results, 1.0)
 

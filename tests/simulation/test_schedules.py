@@ -239,7 +239,7 @@ def settle(
     tally.add(Entries(np.array([*late], np.uint64), np.array([*late.values()], np.uint64)))
     for root in failed:
         tally.fail(root, 1, FAILURE)
-    ledger.begin(spans, 0.0)
+    ledger.begin(spans)
     return ledger.settle(spans, [tally.result()], 0.0)
 
 
@@ -281,7 +281,7 @@ def test_a_message_that_timed_out_is_redelivered_while_its_old_copy_is_held() ->
     ledger = Ledger(30.0, 0.0)
     settle(ledger, RootRange(OLD, 1), {})
     assert set(ledger.expire(100.0).failed) == {OLD}
-    ledger.begin([RootRange(NEW, 1)], 100.0)
+    ledger.begin([RootRange(NEW, 1)])
     tally = Tally([RootRange(NEW, 1)], 0, 1)
     tally.hold(np.array([NEW], np.uint64))
     tally.add(Entries(np.array([OLD], np.uint64), np.array([seed_of(OLD)], np.uint64)))

@@ -15,7 +15,7 @@ import cloudpickle
 import pytest
 
 import sparkstorm as ss
-from sparkstorm.spark.driver.session import query_session
+from sparkstorm.spark.driver.session import check_given, query_session
 from sparkstorm.spark.keys import partition_keys, spark_hash
 from sparkstorm.spouts import LinesSpout
 from sparkstorm.testing import FeederSpout
@@ -144,7 +144,7 @@ def test_spark_connect_is_refused(absent: Callable[[str], NoReturn]) -> None:
         absent(f"Spark Connect's packages are not installed: {error}")
     remote = ConnectSession.__new__(ConnectSession)
     with pytest.raises(ss.ConfigError, match=r"Spark Connect.*driver itself"):
-        query_session(remote, 2, "/tmp/x")
+        ss.submit(wired(FeederSpout("n int"), Ack()), session=remote)
 
 
 def test_something_like_spark_connect_is_refused() -> None:
@@ -154,7 +154,20 @@ def test_something_like_spark_connect_is_refused() -> None:
         """Looks like a Connect session: no sparkContext."""
 
     with pytest.raises(ss.ConfigError, match="Spark Connect"):
-        query_session(Remote(), 2, "/tmp/x")  # type: ignore[arg-type]
+        check_given(Remote())  # type: ignore[arg-type]
+
+
+def test_a_session_with_another_python_is_refused(spark: Any, tmp_path: Path) -> None:
+    """One sentence, before anything runs: else it is a trace from deep inside of Spark."""
+    bare = tmp_path / "python"
+    bare.write_text(
+        "#!/bin/sh\necho \"ModuleNotFoundError: No module named 'pyarrow'\" >&2; exit 1\n"
+    )
+    bare.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spark.sparkContext, "pythonExec", str(bare))
+        with pytest.raises(ss.EnvironmentFault, match=r"No module named 'pyarrow'.*PYSPARK_PYTHON"):
+            ss.submit(wired(FeederSpout("n int"), Ack()), session=spark)
 
 
 def test_restart_on_a_checkpoint(spark: Any, tmp_path: Path) -> None:

@@ -46,3 +46,17 @@ def test_the_example_of_the_readme_wires_a_topology() -> None:
     names: dict[str, object] = {"__name__": "snippet"}
     exec(snippet, names)  # noqa: S102 - our own text
     assert str(names["topology"]) == "Topology(lines, split, count)"
+
+
+def test_the_guarantees_name_tests_that_exist() -> None:
+    """Each is a file, or a function in one; the slow ones, and no others, are marked so."""
+    text = (ROOT / "docs/guarantees.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`( \*\(slow\)\*)?", text)
+    assert len(named) > 25
+    for file, function, slow in named:
+        source = (ROOT / file).read_text(encoding="utf-8")
+        if function:
+            marks, found, _ = source.partition(f"def {function}(")
+            assert found, f"{file}::{function}"
+            above = marks.rpartition("\n\n\n")[2]
+            assert bool(slow) == ("@pytest.mark.slow" in above), f"{file}::{function}"

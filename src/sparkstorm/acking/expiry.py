@@ -34,11 +34,7 @@ class RotatingBuckets:
     @property
     def newest(self) -> np.uint8:
         """The bucket for what is put in now."""
-        return self.at(self.tick)
-
-    def at(self, tick: int) -> np.uint8:
-        """The bucket for what was put in at an earlier ``tick``, however long ago."""
-        return np.uint8(max(tick, self.tick - self.slots - 1) % _NUMBERS)
+        return np.uint8(self.tick % _NUMBERS)
 
     def rotate(self, now: float) -> int:
         """Move on to the bucket of this moment; returns by how many."""

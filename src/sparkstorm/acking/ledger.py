@@ -50,10 +50,13 @@ class Verdicts:
 class Ledger:
     """All pending roots of a topology; not thread-safe, takes the time as an argument.
 
+    A root's time begins when its batch has ended: how long that took is no fault of a tree that
+    waits for a later one, and a batch has a time limit of its own.
+
     Args:
         timeout: seconds until an open root expires; None for never.
         now: the time of the clock whose times the other methods get.
-        on_progress: count from the last contribution to a root, not from its emit.
+        on_progress: count from the last contribution to a root, not from its batch.
     """
 
     def __init__(self, timeout: float | None, now: float, *, on_progress: bool = False) -> None:
@@ -61,14 +64,12 @@ class Ledger:
         self._expires = timeout is not None
         self._on_progress = on_progress
         self._due = False
-        self._planned: dict[RootRange, int] = {}
+        self._planned: set[RootRange] = set()
         self._windows: dict[int, _Window] = {}
 
-    def begin(self, ranges: Iterable[RootRange], now: float) -> None:
+    def begin(self, ranges: Iterable[RootRange]) -> None:
         """Note the roots of a batch that was planned."""
-        self._rotate(now)
-        for span in ranges:
-            self._planned[span] = self._buckets.tick
+        self._planned.update(ranges)
 
     def settle(
         self, ranges: Sequence[RootRange], results: Sequence[TallyResult], now: float
@@ -96,7 +97,8 @@ class Ledger:
         """Fail all roots of planned ranges whose batch brought nothing."""
         failed: dict[int, Failure] = {}
         for span in ranges:
-            if self._planned.pop(span, None) is not None:
+            if span in self._planned:
+                self._planned.remove(span)
                 failed.update((span.first + i, failure) for i in range(span.count))
         return Verdicts(np.empty(0, np.uint64), failed)
 
@@ -170,7 +172,7 @@ class Ledger:
         results: Sequence[TallyResult],
         failed: dict[int, Failure],
     ) -> U64:
-        planned = self._planned.pop(span)
+        self._planned.remove(span)
         done = np.zeros(span.count, np.bool_)
         for result in results:
             offset, _ = span.owned_by(result.acker, len(results))
@@ -180,8 +182,7 @@ class Ledger:
         vals = np.concatenate([vals for _, vals in opened])
         self._find_lost(span, done, roots, failed)
         if len(roots):
-            bucket = self._buckets.newest if self._on_progress else self._buckets.at(planned)
-            self._windows[span.first] = _Window(span.first, roots, vals, bucket)
+            self._windows[span.first] = _Window(span.first, roots, vals, self._buckets.newest)
             self._due = True
         return (np.flatnonzero(done) + span.first).astype(np.uint64)
 

@@ -1,7 +1,7 @@
 """Bolts: the steps of a topology."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import ClassVar
 
 from sparkstorm.components.collector import BasicCollector, BoltCollector
@@ -38,6 +38,13 @@ class AnyBolt(ABC):
 
     context: TaskContext
     """Set by the engine before ``prepare``."""
+
+    def component_configuration(self) -> Mapping[str, object]:
+        """Return the settings that this bolt needs for itself, ticks for example.
+
+        Called once, when the topology is built; ``add_configuration`` goes over it.
+        """
+        return {}
 
     def cleanup(self) -> None:
         """Called at the end of the worker process, if it ends in good order: best effort."""

@@ -1,7 +1,7 @@
 """Who am I: what a component may ask about itself and its neighbours."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, final
 
 from sparkstorm.clock import Clock, SystemClock
@@ -25,7 +25,11 @@ class TaskContext:
         task: the number of this task, unique in the topology, from 1.
         task_index: its number among the tasks of its component, from 0.
         config: the settings, with this component's own on top.
+        sources: what this component reads, as pairs of component and stream.
         batch: the number of the batch that is running.
+        batch_time: when that batch was planned, in seconds since 1970. What a bolt decides by the
+            time it decides by this one: it is the same if Spark runs the task again, and
+            :class:`sparkstorm.testing.ManualClock` moves it.
         clock: where a spout gets the time from, so that tests can advance it; in bolts it is the
             machine's.
     """
@@ -34,9 +38,11 @@ class TaskContext:
         "_counters",
         "_tasks",
         "batch",
+        "batch_time",
         "clock",
         "component",
         "config",
+        "sources",
         "task",
         "task_index",
         "topology",
@@ -51,13 +57,16 @@ class TaskContext:
         tasks: Mapping[str, range],
         config: Config,
         clock: Clock | None = None,
+        sources: Iterable[tuple[str, str]] = (),
     ) -> None:
         self.topology = topology
         self.component = component
         self.task = task
         self.task_index = task - tasks[component].start
         self.config = config
+        self.sources = tuple(sources)
         self.batch = -1
+        self.batch_time = 0.0
         self.clock: Clock = clock or SystemClock()
         self._tasks = tasks
         self._counters: dict[str, float] = {}

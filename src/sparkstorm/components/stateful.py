@@ -79,6 +79,14 @@ class HeldTuples(Protocol):
         """The keys under which anything is held, the one with the oldest tuple first."""
         ...
 
+    def held_since(self, time: float) -> list[Tuple]:
+        """Return what is held since that time or longer, the oldest first.
+
+        Args:
+            time: in seconds since 1970, on the scale of :attr:`TaskContext.batch_time`.
+        """
+        ...
+
     def __contains__(self, key: Any) -> bool: ...
 
     def __len__(self) -> int:

@@ -39,6 +39,7 @@ from sparkstorm.delivery.recovery import carry_over, decode_outcome, encode_outc
 from sparkstorm.delivery.replays import Replays
 from sparkstorm.delivery.signals import Signals
 from sparkstorm.delivery.taps import Tap, Taps
+from sparkstorm.delivery.ticks import Ticks
 from sparkstorm.errors import AttributeStateError, BatchError, ComponentError, SparkstormError
 from sparkstorm.execution.acker import decode_result
 from sparkstorm.execution.batch import BatchInfo
@@ -66,6 +67,8 @@ class _Record:
     """A batch between its plan and its commit."""
 
     plan: BatchPlan
+    time: float
+    """When it was planned, in seconds since 1970."""
     durable: bool = True
     excluded: tuple[RootRange, ...] = ()
     results: list[TallyResult] | None = None
@@ -76,6 +79,11 @@ class _Record:
     recovered: BatchPlan | None = None
     """The whole plan of an earlier driver, whose batch this still is; ``plan`` is the part that
     can be run again."""
+
+    @property
+    def matters(self) -> bool:
+        """Whether anybody has to wait for it: not if it was planned for ticks alone."""
+        return bool(self.plan.loads or self.plan.signals) or self.recovered is not None
 
 
 @final
@@ -145,6 +153,7 @@ class Coordinator:
         self._replays = Replays(plan, office)
         self._planner = BatchPlanner(plan, self.hosted, self.partitioned, self._replays, run)
         self._signals = Signals(plan)
+        self._ticks = Ticks(plan, clock.monotonic())
 
     def open(self) -> None:
         """Open the partitioned spouts, with the progress of an earlier driver if there is one.
@@ -215,7 +224,7 @@ class Coordinator:
         """What the tasks of a planned batch need to know."""
         with self._lock:
             record = self._records[number]
-            return record.plan.info(record.excluded)
+            return replace(record.plan.info(record.excluded), time=record.time)
 
     def leave_out(
         self, number: int, excluded: Sequence[RootRange], poisons: Mapping[int, str]
@@ -267,8 +276,8 @@ class Coordinator:
     def drained(self) -> bool:
         """Whether nothing is pending, and the spouts (if the intake is open) have nothing more."""
         with self._lock:
-            waiting = self._taps.waiting or self._signals.due
-            if self._records or self._unwritten or waiting or self._ledger.pending:
+            waiting = self._taps.waiting or self._signals.due or self._ledger.pending
+            if self._unwritten or waiting or any(r.matters for r in self._records.values()):
                 return False
             tasks = self._tasks()
             if not self._intake_open:
@@ -321,18 +330,24 @@ class Coordinator:
         self._unwritten = plan  # if the checkpoint cannot be written to, it waits here
         self._journal.write_plan(plan)
         self._unwritten = None
-        self._records[number] = _Record(plan)
+        self._records[number] = _Record(plan, self._clock.wall())
         self._last = number
-        self._ledger.begin(plan.ranges, now)
+        self._ledger.begin(plan.ranges)
         self._counts.emitted += plan.messages
         self._journal.purge()
         return True
 
     def _next_plan(self, number: int, now: float) -> BatchPlan | None:
         plan = self._planner.plan(number, fresh=self._intake_open, now=now)
-        if plan is None and not self._signals.due:
+        if plan is None and not self._signals.due and not self._tick_due(now):
             return None
-        return replace(plan or self._planner.settled(number), signals=self._signals.take())
+        plan = plan or self._planner.settled(number)
+        return replace(plan, signals=self._signals.take(), ticks=self._ticks.take(now))
+
+    def _tick_due(self, now: float) -> bool:
+        """Whether a batch is worth while for ticks alone: not if the run is about to end."""
+        in_use = self._intake_open or self._ledger.pending
+        return bool(in_use) and self._ticks.due(now)
 
     def _tasks(self) -> list[HostedTask | PartitionedTask]:
         return [*self.hosted.values(), *self.partitioned.values()]
@@ -368,11 +383,10 @@ class Coordinator:
 
     def _recover(self, plan: BatchPlan) -> None:
         """Take up the last batch of an earlier driver: Spark runs it again if it must."""
-        now = self._clock.monotonic()
-        runnable = self._planner.take_up(plan, now)
-        self._records[plan.number] = _Record(runnable, recovered=plan)
+        runnable = self._planner.take_up(plan, self._clock.monotonic())
+        self._records[plan.number] = _Record(runnable, self._clock.wall(), recovered=plan)
         self._last = plan.number
-        self._ledger.begin(runnable.ranges, now)
+        self._ledger.begin(runnable.ranges)
 
     def _rerun(self, record: _Record, was: BatchPlan) -> None:
         """Make the batch of an earlier driver one of this driver's own."""
@@ -381,7 +395,7 @@ class Coordinator:
         width = 0 if was.clean else was.messages
         record.plan = self._planner.rerun(record.plan, width=width, now=now)
         record.recovered = None
-        self._ledger.begin(record.plan.ranges, now)
+        self._ledger.begin(record.plan.ranges)
         self._counts.emitted += record.plan.messages
         record.durable = False
 

@@ -66,6 +66,7 @@ class BatchPlan:
         cursors: for each partitioned spout task, how far it has planned (its ``snapshot``).
         outstanding: splits given out earlier and still owed, but for those in this batch.
         signals: what the engine tells single tasks in it; not kept over restarts.
+        ticks: the tick tuples that ride in it; not kept either.
         tries: for each hosted spout task, how often its messages were tried
             (:func:`remembered.encode_tries`).
         clean: whether its driver has ended in good order after it.
@@ -78,6 +79,7 @@ class BatchPlan:
     cursors: Mapping[str, Any] = field(default_factory=dict)
     outstanding: tuple[Outstanding, ...] = ()
     signals: tuple[Signal, ...] = ()
+    ticks: tuple[Signal, ...] = ()
     tries: Mapping[str, str] = field(default_factory=dict)
     clean: bool = False
 
@@ -111,7 +113,7 @@ class BatchPlan:
         found: dict[int, list[Load | Signal]] = {}
         for planned in self.loads:
             found.setdefault(planned.partition, []).append(planned.load)
-        for signal in self.signals:
+        for signal in (*self.signals, *self.ticks):
             found.setdefault(signal.target % partitions, []).append(signal)
         return found
 

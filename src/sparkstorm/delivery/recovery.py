@@ -26,7 +26,7 @@ def encode_outcome(rows: Sequence[bytes]) -> bytes:
 def decode_outcome(data: bytes, plan: BatchPlan) -> Verdicts:
     """Return what ended by a batch, from the file that its driver wrote before the commit."""
     ledger = Ledger(None, 0.0)
-    ledger.begin(plan.ranges, 0.0)
+    ledger.begin(plan.ranges)
     results = [decode_result(Packet.decode(row)) for row in _rows(data)]
     return ledger.settle(plan.ranges, results, 0.0)
 

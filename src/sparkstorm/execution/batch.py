@@ -44,6 +44,7 @@ class BatchInfo:
 
     Attributes:
         number: the batch's number.
+        time: when it was planned, in seconds since 1970; the same in a repeated run.
         run: names the driver's life; tasks of an earlier one are not to be trusted.
         ranges: the roots that begin in it.
         retried: those of them that are retries.
@@ -52,6 +53,7 @@ class BatchInfo:
     """
 
     number: int
+    time: float = 0.0
     run: str = ""
     ranges: tuple[RootRange, ...] = ()
     retried: tuple[Retried, ...] = ()
@@ -77,6 +79,7 @@ class BatchInfo:
         return json.dumps(
             {
                 "number": self.number,
+                "time": self.time,
                 "run": self.run,
                 "ranges": _pairs(self.ranges),
                 "retried": [[r.first, r.count, r.attempt] for r in self.retried],
@@ -91,6 +94,7 @@ class BatchInfo:
         data = json.loads(text)
         return cls(
             number=data["number"],
+            time=data["time"],
             run=data["run"],
             ranges=tuple(RootRange(*pair) for pair in data["ranges"]),
             retried=tuple(Retried(*triple) for triple in data["retried"]),

@@ -13,7 +13,7 @@ the others falls away in the ledger. Untracked tuples come from nowhere again, s
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, final
 
 from sparkstorm.errors import TrackingError
 from sparkstorm.execution.inbox import OPEN, Inbox, PacketOrigin
@@ -38,6 +38,7 @@ class _Record(NamedTuple):
     shares: tuple[int, ...]
     attempt: int
     run: str
+    since: float
 
 
 @final
@@ -77,6 +78,9 @@ class Holding:
 @final
 class Bag(Space):
     """The tuples held under one name (:class:`sparkstorm.HeldTuples`), numbered as they came."""
+
+    PREFIX: ClassVar = "tuples/"
+    """The names of all of them start so."""
 
     __slots__ = ("_by_key", "_by_root", "_data", "_holding", "_run", "_tuples")
 
@@ -132,6 +136,12 @@ class Bag(Space):
         """The keys under which anything is held, the one with the oldest tuple first."""
         oldest = {key: min(numbers) for key, numbers in self._by_key.items() if self._has(numbers)}
         return sorted(oldest, key=oldest.__getitem__)
+
+    def held_since(self, time: float) -> list[Tuple]:
+        """Return what is held since that time or longer, the oldest first."""
+        status = self._holding.inbox.status
+        old = sorted(number for number, record in self._data.items() if record.since <= time)
+        return [tup for tup in map(self._tuple, old) if status[tup._index] == OPEN]  # noqa: SLF001
 
     def __contains__(self, key: Any) -> bool:
         return self._has(self._by_key.get(key, ()))
@@ -290,4 +300,5 @@ class Bag(Space):
             shares=shares,
             attempt=tup.attempt,
             run=inbox.batch.run,
+            since=inbox.batch.time,
         )

@@ -76,6 +76,7 @@ class BoltTask:
             task=task,
             tasks=plan.tasks,
             config=plan.settings(component),
+            sources=[(edge.source, edge.stream) for edge in spec.subscriptions],
         )
         self._state = state_of(plan, component) if spec.is_stateful else None
         self._attributes: AttributeGuard | AttributeKeeper | None = None
@@ -103,7 +104,7 @@ class BoltTask:
         started = time.perf_counter()
         self._report = self._emission._report = Report(self._component, self._task)  # noqa: SLF001
         inbox = Inbox(packets, self._task, batch)
-        self._context.batch = batch.number
+        self._context.batch, self._context.batch_time = batch.number, batch.time
         self._emission.begin(inbox)
         if self._state is not None:
             self._state.begin(inbox, ended)
@@ -117,6 +118,7 @@ class BoltTask:
                 self._attributes.bring()
             self._execute_all(inbox)
             self._finish(inbox)
+        self._tell_untracked(inbox)
         deliveries = self._send(dispatcher, inbox)
         if self._state is not None:
             self._state.let_go()
@@ -236,6 +238,13 @@ class BoltTask:
         for index in indexes:
             if self._state is None or not self._state.holds(index):
                 inbox.fail(index, failure)
+
+    def _tell_untracked(self, inbox: Inbox) -> None:
+        """Show a failure of an untracked tuple, a tick say: no message's verdict tells of it."""
+        for index, failure in inbox.failures.items():
+            if not inbox.pairs_of(index)[0]:
+                self._report.log("error", f"an untracked tuple failed: {failure.message}")
+                return
 
     def _send(self, dispatcher: Dispatcher, inbox: Inbox) -> list[Delivery]:
         while True:

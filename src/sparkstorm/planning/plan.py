@@ -11,8 +11,9 @@ from sparkstorm.config import Config
 from sparkstorm.streams import Stream
 from sparkstorm.topology.graph import ComponentSpec, Topology
 from sparkstorm.topology.grouping import Grouping
+from sparkstorm.tuples import SYSTEM, TICK
 
-__all__ = ["ACKER", "Level", "Plan", "Route", "Stage", "StageKind", "StreamKey"]
+__all__ = ["ACKER", "TICKS", "Level", "Plan", "Route", "Stage", "StageKind", "StreamKey"]
 
 ACKER = "__acker"
 """The component id of the acker tasks, as in Storm."""
@@ -28,6 +29,12 @@ class StreamKey:
 
     def __str__(self) -> str:
         return f"{self.component}/{self.stream}"
+
+
+TICKS = StreamKey(SYSTEM, TICK)
+"""The stream of tick tuples, which no component declares and every bolt may get."""
+
+_TICKS_STREAM = Stream("rate_secs double")
 
 
 @final
@@ -108,14 +115,13 @@ class Plan:
 
     @cached_property
     def stream_keys(self) -> tuple[StreamKey, ...]:
-        """All streams, sorted; a stream's position is its number in packets."""
-        return tuple(
-            sorted(
-                StreamKey(spec.id, stream)
-                for spec in self.topology.components.values()
-                for stream in spec.streams
-            )
+        """All streams, sorted, ticks last; a stream's position is its number in packets."""
+        declared = sorted(
+            StreamKey(spec.id, stream)
+            for spec in self.topology.components.values()
+            for stream in spec.streams
         )
+        return (*declared, TICKS)
 
     @cached_property
     def stream_number(self) -> Mapping[StreamKey, int]:
@@ -132,6 +138,8 @@ class Plan:
 
     def stream(self, key: StreamKey) -> Stream:
         """The declaration of a stream."""
+        if key == TICKS:
+            return _TICKS_STREAM
         return self.topology.components[key.component].streams[key.stream]
 
     def component_of(self, task: int) -> str:

@@ -41,7 +41,7 @@ from sparkstorm.spark.driver.jvm import Jvm, stop_session
 from sparkstorm.spark.driver.query import Query
 from sparkstorm.spark.driver.restarts import Restarts
 from sparkstorm.spark.driver.server import PlanServer
-from sparkstorm.spark.driver.session import make_session, spark_parallelism
+from sparkstorm.spark.driver.session import check_given, make_session, spark_parallelism
 from sparkstorm.spark.driver.shipping import offer_script_folder, ship
 from sparkstorm.spark.driver.supervisor import Supervisor
 from sparkstorm.spark.link import LinkServer
@@ -96,6 +96,8 @@ def submit(
         if session is None:
             session = make_session(name, master)
             stack.callback(stop_session, session)
+        else:
+            check_given(session)
         keep_letters_there = checkpoint is not None
         if checkpoint is None:
             checkpoint = tempfile.mkdtemp(prefix=f"sparkstorm-{name}-")

@@ -22,7 +22,7 @@ class _Queue(Shared):
         super().__init__()
         self.rows = [list(row) for row in rows]
         self.ready = deque(range(len(rows)))
-        self.held: dict[int, list[int]] = {}
+        self.held: dict[int, dict[int, None]] = {}
         self.acked: list[int] = []
         self.given_up: list[int] = []
         self.failures: Counter[int] = Counter()
@@ -36,7 +36,7 @@ class _Queue(Shared):
         if not self.ready:
             return None
         number = self.ready.popleft()
-        self.held.setdefault(client, []).append(number)
+        self.held.setdefault(client, {})[number] = None
         return number
 
 
@@ -106,7 +106,7 @@ class QueueSpout(Spout):
         return not self._queue.ready
 
     def _release(self, msg_id: Hashable) -> None:
-        self._queue.held[self._client].remove(_position(msg_id))
+        del self._queue.held[self._client][_position(msg_id)]
 
 
 @final

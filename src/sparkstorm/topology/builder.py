@@ -178,8 +178,15 @@ def _finish(draft: _Draft) -> ComponentSpec:
         concurrency=draft.concurrency,
         streams=streams,
         subscriptions=tuple(draft.subscriptions),
-        settings=draft.settings,
+        settings=_settings(draft),
     )
+
+
+def _settings(draft: _Draft) -> dict[str, object]:
+    """What the component asks for itself, and on top what was said when it was added."""
+    component = draft.component
+    own = component.component_configuration() if isinstance(component, AnyBolt) else {}
+    return {**own, **draft.settings}
 
 
 def _names(fields: Sequence[str] | str) -> tuple[str, ...]:

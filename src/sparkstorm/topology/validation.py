@@ -7,7 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 import cloudpickle
 import pyarrow as pa
 
-from sparkstorm.components.bolt import AnyBolt
+from sparkstorm.components.bolt import AnyBolt, BasicBolt
 from sparkstorm.components.spout import PartitionedSpout, Spout
 from sparkstorm.config import COMPONENT_KEYS, Config
 from sparkstorm.errors import ConfigError
@@ -77,6 +77,12 @@ def _kinds(specs: _Specs) -> Iterator[str]:
             yield f"component {spec.id!r} is the class {component.__name__}: pass an instance of it"
         elif not isinstance(component, Spout | PartitionedSpout | AnyBolt):
             yield f"component {spec.id!r} is a {type(component).__name__}: not a spout, not a bolt"
+        elif isinstance(component, BasicBolt) and hasattr(component, "finish_batch"):
+            yield (
+                f"basic bolt {spec.id!r} defines finish_batch, which is never called: its inputs "
+                f"are acked one by one, when execute returns. To act at the end of a batch, "
+                f"subclass Bolt and ack there"
+            )
 
 
 def _settings(specs: _Specs) -> Iterator[str]:
@@ -87,6 +93,8 @@ def _settings(specs: _Specs) -> Iterator[str]:
                     f"component {spec.id!r} sets {key!r}: a component may set "
                     f"{', '.join(sorted(COMPONENT_KEYS))} only"
                 )
+        if spec.is_spout and "tick_tuple_freq_secs" in spec.settings:
+            yield f"spout {spec.id!r} sets tick_tuple_freq_secs: only bolts get tick tuples"
         try:
             Config(**{key: spec.settings[key] for key in COMPONENT_KEYS & set(spec.settings)})
         except ConfigError as error:

@@ -53,14 +53,3 @@ def test_rotating_tells_by_how_much_it_turned() -> None:
     buckets = RotatingBuckets(TIMEOUT_S, 100.0)
     assert [buckets.rotate(now) for now in (100.0, 102.9, 103.0, 110.0, 105.0)] == [0, 0, 1, 2, 0]
     assert buckets.tick == 3
-
-
-def test_a_bucket_of_long_ago_has_expired() -> None:
-    """What was put in at a tick far back gets a number that has expired, not one that is reused."""
-    buckets = RotatingBuckets(TIMEOUT_S, 0.0)
-    then = buckets.tick
-    buckets.rotate(TIMEOUT_S * 25.6)
-    assert buckets.expired(np.array([buckets.at(then)])).tolist() == [True]
-    assert buckets.expired(np.array([buckets.at(buckets.tick - 10)])).tolist() == [False]
-    assert buckets.at(buckets.tick) == buckets.newest
-    assert buckets.newest == np.uint8(0)

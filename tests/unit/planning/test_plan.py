@@ -169,11 +169,12 @@ def test_a_route_for_each_subscriber() -> None:
 
 
 def test_streams_are_numbered() -> None:
-    """In their order, the same in every process."""
+    """In their order, the same in every process; the ticks' stream is the last."""
     found = plan(chain(("step", "shuffle", 1)))
     keys = [StreamKey("b0", "default"), StreamKey("spout", "aside"), StreamKey("spout", "default")]
+    keys.append(StreamKey("__system", "__tick"))
     assert list(found.stream_keys) == keys
-    assert [found.stream_number[key] for key in keys] == [0, 1, 2]
+    assert [found.stream_number[key] for key in keys] == [0, 1, 2, 3]
     assert found.stream(keys[1]) == Stream(["x"], direct=True)
     assert str(keys[1]) == "spout/aside"
 

@@ -65,6 +65,13 @@ class Step(BasicBolt):
         """Emit nothing."""
 
 
+class Flush(Step):
+    """A step that hopes for the end of the batch."""
+
+    def finish_batch(self) -> None:
+        """Never called."""
+
+
 class Count(StatefulBolt):
     """A step with state."""
 
@@ -251,6 +258,15 @@ RULES: dict[str, tuple[Wire, str]] = {
         "bolt 'a' reads tags/default by fields(tags), but field 'tags' has the type "
         "list<element: string>, which has no stable hash: group by text, numbers, booleans, "
         "bytes, dates or decimals",
+    ),
+    "a basic bolt with an end of the batch": (
+        lambda b: b.set_bolt("a", Flush()).shuffle_grouping("lines"),
+        "basic bolt 'a' defines finish_batch, which is never called: its inputs are acked one by "
+        "one, when execute returns. To act at the end of a batch, subclass Bolt and ack there",
+    ),
+    "ticks for a spout": (
+        lambda b: b.set_spout("a", Lines()).add_configuration("tick_tuple_freq_secs", 1),
+        "spout 'a' sets tick_tuple_freq_secs: only bolts get tick tuples",
     ),
     "a partitioned spout with streams": (
         lambda b: b.set_spout("log", Log({"default": "a", "more": "b"})),

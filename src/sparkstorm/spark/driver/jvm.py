@@ -3,7 +3,8 @@
 import logging
 import signal
 import sys
-from subprocess import Popen
+from contextlib import suppress
+from subprocess import Popen, TimeoutExpired
 from typing import Any, final
 
 from py4j.protocol import Py4JError
@@ -11,6 +12,8 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 __all__ = ["Jvm", "stop_session"]
+
+_DYING_SECS = 5.0
 
 
 @final
@@ -44,7 +47,11 @@ class Jvm:
         >>> _ending(-9), _ending(52), _ending(None)
         ('it was ended by SIGKILL', 'it exited with code 52', 'it cannot be reached any more')
         """
-        return _ending(None if self._process is None else self._process.poll())
+        if self._process is None:
+            return _ending(None)
+        with suppress(TimeoutExpired):  # its sockets close a moment before it can be waited for
+            self._process.wait(_DYING_SECS)
+        return _ending(self._process.returncode)
 
     def _quiet_its_end(self) -> None:
         """Keep PySpark from printing the traces of connections that end with the JVM.

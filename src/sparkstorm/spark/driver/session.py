@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from sparkstorm.errors import ConfigError, EnvironmentFault
 
-__all__ = ["CORE_SETTINGS", "SQL_SETTINGS", "make_session", "query_session"]
+__all__ = ["CORE_SETTINGS", "SQL_SETTINGS", "check_given", "make_session", "query_session"]
 
 CORE_SETTINGS: dict[str, tuple[str, str]] = {
     "spark.python.unix.domain.socket.enabled": (
@@ -68,11 +68,12 @@ def make_session(name: str, master: str = "local[*]") -> SparkSession:
     return session
 
 
-def query_session(given: SparkSession, partitions: int, checkpoint: str) -> SparkSession:
-    """Return a session of its own for the query, on the given session's context.
+def check_given(given: SparkSession) -> None:
+    """Make sure that a topology can run on a session that the user made.
 
     Raises:
         ConfigError: it is a Spark Connect session.
+        EnvironmentFault: its workers run another Python than this, which lacks a package.
     """
     if not hasattr(given, "sparkContext") or type(given).__module__.startswith(
         "pyspark.sql.connect"
@@ -81,6 +82,13 @@ def query_session(given: SparkSession, partitions: int, checkpoint: str) -> Spar
             "a Spark Connect session was given: the coordinator must run in the driver itself "
             "(foreachBatch and the spouts do). Start a classic session, without remote()"
         )
+    theirs = given.sparkContext.pythonExec
+    if shutil.which(theirs) != sys.executable:
+        _check_python(theirs)
+
+
+def query_session(given: SparkSession, partitions: int, checkpoint: str) -> SparkSession:
+    """Return a session of its own for the query, on the given session's context."""
     missing = [
         f"{key}={value} ({why})"
         for key, (value, why) in CORE_SETTINGS.items()
@@ -133,6 +141,17 @@ def check_java() -> None:
         raise EnvironmentFault(
             f"Spark needs Java {_MIN_JAVA} or later, but {java} is version {version}: install a "
             f"newer one or set JAVA_HOME"
+        )
+
+
+def _check_python(theirs: str) -> None:
+    command = [theirs, "-c", "import cloudpickle, numpy, pandas, pyarrow, pydantic"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode != 0:
+        raise EnvironmentFault(
+            f"the given Spark session runs its Python workers with {theirs}, which is not this "
+            f"Python and lacks a package ({done.stderr.strip().splitlines()[-1]}): set "
+            f"PYSPARK_PYTHON={sys.executable} before the session is made"
         )
 
 

@@ -1,0 +1,206 @@
+"""JoinBolt: joins tuples of several streams that have the same key, one of each."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self, final
+
+from sparkstorm.components.collector import BoltCollector
+from sparkstorm.components.context import TaskContext
+from sparkstorm.components.stateful import State, StatefulBolt
+from sparkstorm.config import Config
+from sparkstorm.errors import ConfigError, TopologyError
+from sparkstorm.streams import DEFAULT_STREAM
+from sparkstorm.tuples import Tuple
+
+__all__ = ["JoinBolt"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """A stream that is joined; it must have come, unless there is a time to wait for it."""
+
+    component: str
+    stream: str
+    fields: tuple[str, ...]
+    wait_secs: float | None = None
+
+    def __str__(self) -> str:
+        named = self.stream != DEFAULT_STREAM
+        return f"{self.component}/{self.stream}" if named else self.component
+
+
+class _Pick(NamedTuple):
+    """A value of the result: which field, of which input (None: the first that has it)."""
+
+    name: str
+    source: int | None
+    field: str
+
+
+class JoinBolt(StatefulBolt):
+    """Waits until every stream has brought a tuple of a key, and emits one result for them.
+
+    The result is anchored to all of them, and all are acked with it. Each tuple is in one result:
+    if a key comes several times, the oldest of each stream belong together. Tuples that wait are
+    held over batches; those that are not matched within ``message_timeout_secs`` fail. Group every
+    stream by its key.
+
+    >>> bolt = (
+    ...     JoinBolt("orders", "id")
+    ...     .join("payments", "order")
+    ...     .left_join("vouchers", "order", wait_secs=5)
+    ...     .select("id, payments:amount, vouchers:code as voucher")
+    ... )
+    >>> bolt.outputs
+    ['id', 'amount', 'voucher']
+
+    Args:
+        source: the stream that others are joined to: ``component`` or ``component/stream``.
+        key: the fields whose values have to be equal, in the order in which the other streams
+            name theirs. A tuple with None among them can match nothing, and fails.
+    """
+
+    def __init__(self, source: str, key: str | Sequence[str]) -> None:
+        self._inputs: list[_Input] = []
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._picks: list[_Pick] = []
+        self._add(source, key, None)
+
+    def join(self, source: str, key: str | Sequence[str]) -> Self:
+        """Join a stream; without a tuple of it there is no result."""
+        return self._add(source, key, None)
+
+    def left_join(self, source: str, key: str | Sequence[str], *, wait_secs: float) -> Self:
+        """Join a stream if it has a tuple of the key.
+
+        If none has come ``wait_secs`` after the first stream's tuple came, the result has None for
+        its fields. A tuple of it that comes later can only match a later one of the first stream.
+        """
+        return self._add(source, key, wait_secs)
+
+    def select(self, fields: str) -> Self:
+        """Say what a result holds: ``field``, ``source:field``, or either ``as name``.
+
+        A field without a source is that of the first stream that has it, as they were joined.
+        """
+        self._picks = [self._pick(text.strip()) for text in fields.split(",")]
+        self.outputs = [pick.name for pick in self._picks]
+        return self
+
+    def component_configuration(self) -> Mapping[str, object]:
+        """Ask for ticks if results may come while nothing else does.
+
+        Raises:
+            TopologyError: there is nothing to join, or nothing to emit.
+        """
+        if len(self._inputs) < 2 or not self._picks:
+            raise TopologyError("a JoinBolt needs join or left_join, and select")
+        wait = self._longest_wait()
+        return {} if wait is None else {"tick_tuple_freq_secs": min(1.0, max(0.05, wait / 10))}
+
+    def prepare(self, config: Config, context: TaskContext, collector: BoltCollector) -> None:
+        """Check the inputs and the times."""
+        joined, read = set(self._numbers), set(context.sources)
+        if joined != read:
+            odd = ", ".join("/".join(pair) for pair in sorted(joined ^ read))
+            raise TopologyError(f"it has to join what it subscribes to, all of it: see {odd}")
+        wait = self._longest_wait()
+        limit = config.message_timeout_secs
+        if wait is not None and config.enable_message_timeouts and wait >= limit:
+            raise ConfigError(
+                f"it waits {wait} s for what may be missing, but tuples time out after {limit} s: "
+                f"raise message_timeout_secs"
+            )
+
+    def init_state(self, state: State) -> None:
+        """Take up what is held."""
+        super().init_state(state)
+        self._held = [state.tuples(f"__join/{one}") for one in self._inputs]
+
+    def execute(self, tup: Tuple) -> None:
+        """Match a tuple with those that wait, or let it wait."""
+        if tup.is_tick:
+            self.collector.ack(tup)
+            return
+        number = self._numbers[tup.component, tup.stream]
+        key = self._key(number, tup)
+        if None in key:
+            self.collector.fail(tup, f"its key {key!r} can match nothing")
+        elif all(key in held for n, held in enumerate(self._held) if n != number):
+            # nothing older of its own stream waits: it would have been matched before
+            self._emit(
+                [held.get(key)[0] if n != number else tup for n, held in enumerate(self._held)]
+            )
+        else:
+            self._held[number].add(key, tup)
+
+    def finish_batch(self) -> None:
+        """Emit what has waited long enough for streams that may be missing."""
+        wait = self._longest_wait()
+        if wait is None:
+            return
+        first, *others = self._held
+        needed = [n for n, one in enumerate(self._inputs) if n and one.wait_secs is None]
+        for tup in first.held_since(self.context.batch_time - wait):
+            key = self._key(0, tup)
+            if all(key in self._held[n] for n in needed):
+                self._emit([tup, *(next(iter(held.get(key)), None) for held in others)])
+
+    def _emit(self, found: Sequence[Tuple | None]) -> None:
+        there = [tup for tup in found if tup is not None]
+        self.collector.emit([self._value(pick, found) for pick in self._picks], anchors=there)
+        for tup in there:
+            self.collector.ack(tup)
+
+    def _key(self, number: int, tup: Tuple) -> tuple[Any, ...]:
+        return tuple(tup[field] for field in self._inputs[number].fields)
+
+    def _value(self, pick: _Pick, found: Sequence[Tuple | None]) -> Any:
+        if pick.source is not None:
+            tup = found[pick.source]
+            return None if tup is None else tup[pick.field]
+        for tup in found:
+            if tup is not None and pick.field in tup:
+                return tup[pick.field]
+        if None in found:  # it may be a field of what is missing
+            return None
+        raise KeyError(f"{pick.field!r}: no joined stream has such a field")
+
+    def _add(self, source: str, key: str | Sequence[str], wait_secs: float | None) -> Self:
+        component, _, stream = source.partition("/")
+        names = key.split(",") if isinstance(key, str) else key
+        one = _Input(
+            component, stream or DEFAULT_STREAM, tuple(name.strip() for name in names), wait_secs
+        )
+        if wait_secs is not None and wait_secs <= 0:
+            raise TopologyError(f"wait_secs is {wait_secs}: it is above 0")
+        if (one.component, one.stream) in self._numbers:
+            raise TopologyError(f"{source!r} is joined twice")
+        if self._inputs and len(one.fields) != len(self._inputs[0].fields):
+            raise TopologyError(
+                f"the key of {source!r} has {len(one.fields)} fields, that of "
+                f"{str(self._inputs[0])!r} has {len(self._inputs[0].fields)}"
+            )
+        self._numbers[one.component, one.stream] = len(self._inputs)
+        self._inputs.append(one)
+        return self
+
+    def _pick(self, text: str) -> _Pick:
+        match = re.fullmatch(
+            r"(?:(?P<source>[^\s:]+):)?(?P<field>\S+)(?:\s+as\s+(?P<name>\S+))?", text
+        )
+        if match is None:
+            raise TopologyError(
+                f"select says {text!r}: write field, source:field, or one of them as name"
+            )
+        source, field, name = match["source"], match["field"], match["name"] or match["field"]
+        numbers = {str(one): number for number, one in enumerate(self._inputs)}
+        if source is not None and source not in numbers:
+            raise TopologyError(f"select says {text!r}, but what is joined is {', '.join(numbers)}")
+        return _Pick(name, None if source is None else numbers[source], field)
+
+    def _longest_wait(self) -> float | None:
+        waits = [one.wait_secs for one in self._inputs if one.wait_secs is not None]
+        return max(waits, default=None)

@@ -1,0 +1,348 @@
+"""WindowBolt: acts on windows of tuples, and acks a tuple when its last window is through."""
+
+import sys
+import traceback
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, ClassVar, final
+
+from sparkstorm.bolts.windowing import CountWindow, TimeWindow, Windowing, to_micros
+from sparkstorm.components.collector import BasicCollector, BoltCollector
+from sparkstorm.components.context import TaskContext
+from sparkstorm.components.stateful import State, StatefulBolt
+from sparkstorm.config import Config
+from sparkstorm.errors import ConfigError, TopologyError, TrackingError
+from sparkstorm.streams import declare
+from sparkstorm.tuples import Tuple
+
+__all__ = ["Window", "WindowBolt"]
+
+_NEVER = -sys.maxsize
+_ALWAYS = sys.maxsize
+_MICROS = 1_000_000
+
+_WATERMARK, _NEXT, _LATE, _BEGAN = (
+    f"__window/{name}" for name in ("watermark", "next", "late", "began")
+)
+"""Keys of the bolt's own notes in the state."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Tuples that belong together.
+
+    Attributes:
+        key: their values of the bolt's ``key_fields``.
+        start: when it begins, in seconds since 1970; a session begins with its first tuple.
+        end: when it ends: the first moment that is not in it. A window by count has only the
+            moment in which it was complete.
+        tuples: what is in it, in the order of their timestamps if the bolt has a
+            ``timestamp_field``, else in the order in which they came.
+    """
+
+    key: tuple[Any, ...]
+    start: float
+    end: float
+    tuples: list[Tuple]
+
+    def __len__(self) -> int:
+        return len(self.tuples)
+
+    def __iter__(self) -> Iterator[Tuple]:
+        return iter(self.tuples)
+
+
+class WindowBolt(StatefulBolt):
+    """Calls :meth:`execute_window` for each window of its input.
+
+    Say in attributes of the class which windows. What is emitted is anchored to all tuples of the
+    window; a tuple is acked when its last window was executed, and held over batches until then.
+
+    With a ``timestamp_field`` windows go by the time in the tuples, and are over when the
+    *watermark* has reached their end: the highest timestamp seen, less ``lag_secs``; of several
+    input streams the lowest counts. It moves at the end of each batch, and only by what this task
+    received. Without, windows go by the time of the batch in which a tuple came, and ticks close
+    them also when nothing comes.
+
+    If ``execute_window`` raises, all tuples of that window fail. A tuple whose message times out
+    while it is held leaves its windows, and comes back with its message.
+    """
+
+    window: Windowing
+    """Which windows."""
+
+    key_fields: ClassVar[Sequence[str]] = ()
+    """Fields whose values have windows of their own; none: one for all tuples of the task."""
+
+    timestamp_field: str | None = None
+    """The field with a tuple's time: seconds since 1970, or a datetime (UTC if it names no zone).
+    None: the time at which it was received."""
+
+    lag_secs: float = 0.0
+    """How much later than the highest timestamp a tuple may come."""
+
+    idle_secs: float | None = None
+    """After so many seconds without input, the watermark no longer waits for an input stream; if
+    none brings anything, all windows are closed. None: it waits for ever."""
+
+    late_stream: str | None = None
+    """Where tuples go, as they are, that came after their last window. None: they are acked,
+    counted (``late_tuples``) and reported."""
+
+    @abstractmethod
+    def execute_window(self, window: Window, collector: BasicCollector) -> None:
+        """Process one window; emits are anchored to all its tuples. Do not ack them."""
+
+    def component_configuration(self) -> Mapping[str, object]:
+        """Ask for ticks if windows may end while nothing comes.
+
+        Raises:
+            TopologyError: the attributes do not fit together.
+        """
+        self._check()
+        step = self._waits_for_ticks()
+        return {} if step is None else {"tick_tuple_freq_secs": min(1.0, max(0.05, step / 10))}
+
+    def prepare(self, config: Config, context: TaskContext, collector: BoltCollector) -> None:
+        """Check that windows fit the time-out; call it if you override it."""
+        window = self.window
+        if self.timestamp_field is None and isinstance(window, TimeWindow):
+            enough = config.message_timeout_secs > window.hold_secs
+            if config.enable_message_timeouts and not enough:
+                raise ConfigError(
+                    f"{window!r} holds tuples for {window.hold_secs} s, but they time out after "
+                    f"{config.message_timeout_secs} s: raise message_timeout_secs"
+                )
+
+    def init_state(self, state: State) -> None:
+        """Take up what is held; call it if you override it."""
+        super().init_state(state)
+        self._notes = state
+        self._held = state.tuples("__window")
+
+    def execute(self, tup: Tuple) -> None:
+        """Put a tuple into its windows."""
+        window = self.window
+        if tup.is_tick:
+            self.collector.ack(tup)
+        elif isinstance(window, CountWindow):
+            self._count(window, tup)
+        else:
+            self._place(window, tup)
+
+    def finish_batch(self) -> None:
+        """Move the watermark and execute the windows that are over; call it if you override it."""
+        window = self.window
+        if isinstance(window, TimeWindow):
+            before = self._notes.get(_WATERMARK, _NEVER)
+            watermark = max(before, self._new_watermark())
+            if watermark >= self._notes.get(_NEXT, _ALWAYS + 1):
+                watermark = self._close(window, before, watermark)
+            if watermark not in (before, _ALWAYS):
+                self._notes.put(_WATERMARK, watermark)
+        self._tell_late()
+
+    # --- windows by time -----------------------------------------------------------------------
+
+    def _place(self, window: TimeWindow, tup: Tuple) -> None:
+        notes = self._notes
+        watermark = notes.get(_WATERMARK, _NEVER)
+        if self.timestamp_field is None:
+            at = max(watermark, to_micros(self.context.batch_time))
+        else:
+            at = _micros_of(tup[self.timestamp_field])
+            self._note_source(tup, at)
+        slot = window.slot(at)
+        if window.last_end(slot) <= watermark:
+            self._reject(tup)
+            return
+        self._held.add((self._key_of(tup), slot), tup)
+        end = window.first_end(slot, watermark)
+        if end < notes.get(_NEXT, _ALWAYS + 1):
+            notes.put(_NEXT, end)
+
+    def _note_source(self, tup: Tuple, at: int) -> None:
+        notes, source = self._notes, f"{tup.component}/{tup.stream}"
+        highest, seen = f"__window/highest/{source}", f"__window/seen/{source}"
+        if at > notes.get(highest, _NEVER):
+            notes.put(highest, at)
+        if notes.get(seen) != self.context.batch_time:
+            notes.put(seen, self.context.batch_time)
+
+    def _new_watermark(self) -> int:
+        """How far time has come; _NEVER if it waits for a stream, _ALWAYS if all are idle."""
+        if self.timestamp_field is None:
+            return to_micros(self.context.batch_time)
+        highest: list[int] = [
+            self._notes.get(f"__window/highest/{component}/{stream}", _NEVER)
+            for component, stream in self.context.sources
+            if not self._is_idle(component, stream)
+        ]
+        if not highest:
+            return _ALWAYS
+        lowest = min(highest)
+        return lowest if lowest == _NEVER else lowest - to_micros(self.lag_secs)
+
+    def _is_idle(self, component: str, stream: str) -> bool:
+        if self.idle_secs is None:
+            return False
+        now, began = self.context.batch_time, self._notes.get(_BEGAN)
+        if began is None:
+            began = now
+            self._notes.put(_BEGAN, now)
+        seen: float = self._notes.get(f"__window/seen/{component}/{stream}", began)
+        return now - seen >= self.idle_secs
+
+    def _close(self, window: TimeWindow, before: int, watermark: int) -> int:
+        """Execute all windows that are over; return the watermark, or how far it came by them."""
+        found = [
+            (key, due)
+            for key, slots in self._slots().items()
+            for due in window.due(slots, before, watermark)
+        ]
+        last = before
+        for key, due in sorted(found, key=lambda pair: pair[1].end):
+            self._run(key, due.start / _MICROS, due.end / _MICROS, self._gather(key, due.slots))
+            for tup in self._gather(key, due.done):
+                self.collector.ack(tup)
+            last = due.end
+        reached = last if watermark == _ALWAYS else watermark
+        left = [window.next_end(slots, reached) for slots in self._slots().values()]
+        if left:
+            self._notes.put(_NEXT, min(left))
+        else:
+            self._notes.delete(_NEXT)
+        return reached
+
+    def _slots(self) -> dict[tuple[Any, ...], list[int]]:
+        """What is held, by key; the key that came first is the first."""
+        slots: dict[tuple[Any, ...], list[int]] = {}
+        held = self._held.keys()
+        for key, slot in held:
+            slots.setdefault(key, []).append(slot)
+        return slots
+
+    def _gather(self, key: tuple[Any, ...], slots: Sequence[int]) -> list[Tuple]:
+        return [tup for slot in slots for tup in self._held.get((key, slot))]
+
+    # --- windows by count ----------------------------------------------------------------------
+
+    def _count(self, window: CountWindow, tup: Tuple) -> None:
+        key = self._key_of(tup)
+        self._held.add(key, tup)
+        counter = f"__window/count/{key!r}"
+        new = self._notes.get(counter, 0) + 1
+        if new < window.step:
+            self._notes.put(counter, new)
+            return
+        tuples = self._held.get(key)
+        if len(tuples) < window.step:  # some of those that were counted have timed out
+            self._notes.put(counter, len(tuples))
+            return
+        self._notes.delete(counter)
+        now = self.context.batch_time
+        self._run(key, now, now, tuples[-window.size :])
+        left = self._held.get(key)
+        for tup in left[: max(0, len(left) - (window.size - window.step))]:
+            self.collector.ack(tup)
+
+    # --- both ----------------------------------------------------------------------------------
+
+    def _run(self, key: tuple[Any, ...], start: float, end: float, tuples: list[Tuple]) -> None:
+        if not tuples:  # failed with an earlier window, or timed out
+            return
+        field = self.timestamp_field
+        if field is not None:
+            tuples.sort(key=lambda tup: _micros_of(tup[field]))
+        window = Window(key, start, end, tuples)
+        try:
+            self.execute_window(window, _WindowCollector(self.collector, tuples))
+        except Exception as error:  # noqa: BLE001 - user code: the window fails, the others go on
+            self.collector.report_error("".join(traceback.format_exception(error)))
+            reason = f"execute_window: {type(error).__name__}: {error}"
+            for tup in tuples:
+                with suppress(TrackingError):  # the bolt has failed this one itself
+                    self.collector.fail(tup, reason)
+
+    def _reject(self, tup: Tuple) -> None:
+        if self.late_stream is not None:
+            self.collector.emit(tup.values, anchors=tup, stream=self.late_stream)
+        else:
+            self._notes.put(_LATE, self._notes.get(_LATE, 0) + 1)
+        self.collector.ack(tup)
+
+    def _tell_late(self) -> None:
+        count = self._notes.get(_LATE, 0)
+        if count:
+            self._notes.delete(_LATE)
+            self.context.count("late_tuples", count)
+            self.collector.report_error(
+                f"{count} tuples came after their windows and were left out: raise lag_secs, or "
+                f"name a late_stream to get them"
+            )
+
+    def _key_of(self, tup: Tuple) -> tuple[Any, ...]:
+        return tuple(tup[field] for field in self.key_fields)
+
+    def _waits_for_ticks(self) -> float | None:
+        """The shortest time that matters to it while nothing comes; None if none does."""
+        if isinstance(self.window, CountWindow):
+            return None
+        return self.window.step_secs if self.timestamp_field is None else self.idle_secs
+
+    def _check(self) -> None:
+        name = type(self).__name__
+        window = getattr(self, "window", None)
+        if not isinstance(window, TimeWindow | CountWindow):
+            raise TopologyError(
+                f"{name}.window is {window!r}: set it to a TumblingWindow, SlidingWindow, "
+                f"SessionWindow or CountWindow"
+            )
+        if isinstance(self.key_fields, str):
+            raise TopologyError(f"{name}.key_fields is text: write a list of names")
+        if isinstance(window, CountWindow) and self.timestamp_field is not None:
+            raise TopologyError(f"{name} counts tuples: it has no use for a timestamp_field")
+        if self.timestamp_field is None and (self.late_stream, self.idle_secs) != (None, None):
+            raise TopologyError(
+                f"{name} has no timestamp_field: nothing is late, and no stream is idle"
+            )
+        if self.late_stream is not None and self.late_stream not in declare(self.outputs):
+            raise TopologyError(f"{name} has the late_stream {self.late_stream!r}: declare it")
+
+
+@final
+class _WindowCollector:
+    """Emits with all tuples of a window as anchors (a :class:`BasicCollector`)."""
+
+    def __init__(self, collector: BoltCollector, tuples: list[Tuple]) -> None:
+        self._collector = collector
+        self._tuples = tuples
+
+    def emit(self, values: Sequence[Any], *, stream: str = "default") -> None:
+        """Emit a tuple caused by the window."""
+        self._collector.emit(values, anchors=self._tuples, stream=stream)
+
+    def emit_direct(self, task: int, values: Sequence[Any], *, stream: str = "default") -> None:
+        """Emit to one task, on a stream declared direct."""
+        self._collector.emit_direct(task, values, anchors=self._tuples, stream=stream)
+
+    def reset_timeout(self, tup: Tuple) -> None:
+        """Start the time-out of the tuple's trees anew."""
+        self._collector.reset_timeout(tup)
+
+    def report_error(self, error: BaseException | str) -> None:
+        """Show an error to whoever watches the topology; nothing fails by it."""
+        self._collector.report_error(error)
+
+
+def _micros_of(time: Any) -> int:
+    if isinstance(time, datetime):
+        aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        return to_micros(aware.timestamp())
+    if isinstance(time, int | float) and not isinstance(time, bool):
+        return to_micros(time)
+    raise TypeError(f"{time!r} is not a time: give seconds since 1970, or a datetime")
