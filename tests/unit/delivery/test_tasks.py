@@ -2,6 +2,7 @@
 
 import random
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,16 @@ class Numbers(ss.PartitionedSpout):
 
     def fail(self, split: ss.Split, positions: Any, failure: ss.Failure) -> None:
         self.failed.append((split.data["from"], positions))
+
+    def merge(self, splits: Sequence[ss.Split]) -> list[ss.Split]:
+        """Read what failed of the same ten together."""
+        only: dict[int, list[int]] = {}
+        for split in splits:
+            only.setdefault(split.data["from"], []).extend(split.only or ())
+        return [
+            ss.Split(count=len(places), data={"from": start}, only=tuple(sorted(places)))
+            for start, places in only.items()
+        ]
 
 
 class Sink(ss.Bolt):
@@ -148,6 +159,32 @@ class TestPartitionedTask:
         task.deliver(roots(first, []), [(first, LOST)], now=0)
         planned = task.plan(10, 1, fresh=True, now=1)
         assert [(s.data["from"], s.count, a) for s, a, _ in planned] == [(0, 1, 2), (10, 10, 1)]
+
+    def test_retries_that_are_due_together_are_merged(self) -> None:
+        """Messages that failed for different reasons are read together if their spout can."""
+        task = partitioned(retry_backoff_secs=0)
+        (piece,) = task.plan(10, 1, fresh=True, now=0)
+        first = task.load(piece, sequence=0, lane=0).first
+        assert first is not None
+        other = ss.Failure(reason=ss.Reason.ERROR, message="another")
+        task.deliver(roots(first, []), [(first + 3, LOST), (first + 7, other)], now=0)
+        [merged] = task.plan(10, 1, fresh=False, now=1)
+        assert (merged.split.only, merged.attempt, merged.since) == ((3, 7), 2, piece.since)
+        assert task.waiting_retries == 0
+
+    def test_what_was_no_attempt_does_not_count(self) -> None:
+        """While the source is away nothing is given up, whatever the limit."""
+        task = partitioned(max_retries=0, retry_backoff_secs=1)
+        away = ss.Failure(reason=ss.Reason.ERROR, message="away", counted=False)
+        (piece,) = task.plan(10, 1, fresh=True, now=0)
+        for turn in range(5):
+            first = task.load(piece, sequence=10 * turn, lane=0).first
+            assert first is not None
+            task.deliver(roots(first, []), [(first + n, away) for n in range(10)], now=turn)
+            assert not task.plan(10, 1, fresh=False, now=turn + 0.5), "it waits before it tries"
+            (piece,) = task.plan(10, 1, fresh=False, now=turn + 1)
+            assert (piece.split.count, piece.attempt) == (10, 1)
+        assert task.given_up == 0
 
 
 class TestHostedTask:
