@@ -153,6 +153,10 @@ class Plan:
         """The tasks of a component that live in a partition."""
         return [task for task in self.tasks[component] if self.home(task) == partition]
 
+    def tick_secs(self, component: str) -> float | None:
+        """The seconds between two tick tuples for a component's tasks; None for none."""
+        return self.config.override(dict(self.spec(component).settings)).tick_tuple_freq_secs
+
     def for_workers(self) -> "Plan":
         """Return it without the sinks of dead letters.
 
