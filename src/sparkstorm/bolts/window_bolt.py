@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, ClassVar, final
+from typing import Any, final
 
 from sparkstorm.bolts.windowing import CountWindow, TimeWindow, Windowing, to_micros
 from sparkstorm.components.collector import BasicCollector, BoltCollector
@@ -73,7 +73,7 @@ class WindowBolt(StatefulBolt):
     window: Windowing
     """Which windows."""
 
-    key_fields: ClassVar[Sequence[str]] = ()
+    key_fields: Sequence[str] = ()
     """Fields whose values have windows of their own; none: one for all tuples of the task."""
 
     timestamp_field: str | None = None
