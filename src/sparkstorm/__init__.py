@@ -10,7 +10,14 @@ from sparkstorm._version import __version__
 from sparkstorm.components.bolt import BasicBolt, Bolt
 from sparkstorm.components.collector import BasicCollector, BoltCollector, SpoutCollector
 from sparkstorm.components.context import TaskContext
-from sparkstorm.components.spout import EXPIRED, PartitionedSpout, Split, Spout
+from sparkstorm.components.spout import (
+    EXPIRED,
+    Messages,
+    PartitionedSpout,
+    Split,
+    Spout,
+    Unreadable,
+)
 from sparkstorm.components.stateful import HeldTuples, KeyValueState, State, StatefulBolt
 from sparkstorm.config import Config
 from sparkstorm.errors import (
@@ -20,6 +27,7 @@ from sparkstorm.errors import (
     EmitError,
     EnvironmentFault,
     SparkstormError,
+    SpoutConnectionError,
     TopologyError,
     TrackingError,
     WorldError,
@@ -41,6 +49,7 @@ __all__ = [
     "EXPIRED",
     "HeldTuples",
     "KeyValueState",
+    "Messages",
     "PartitionedSpout",
     "Split",
     "Spout",
@@ -48,6 +57,7 @@ __all__ = [
     "State",
     "StatefulBolt",
     "TaskContext",
+    "Unreadable",
     # tuples and streams
     "Fields",
     "Stream",
@@ -72,6 +82,7 @@ __all__ = [
     "EmitError",
     "EnvironmentFault",
     "SparkstormError",
+    "SpoutConnectionError",
     "TopologyError",
     "TrackingError",
     "WorldError",

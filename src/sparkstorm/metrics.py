@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import final
 
-__all__ = ["Statistics", "TaskMetrics", "merge_task_metrics"]
+__all__ = ["PartitionStatistics", "Statistics", "TaskMetrics", "merge_task_metrics"]
 
 
 @final
@@ -38,6 +38,42 @@ class TaskMetrics:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStatistics:
+    """Where one partition of a partitioned source stands.
+
+    Attributes:
+        partition: its name.
+        lag: messages between what is committed and the end.
+        committed: everything before this position is done.
+        acked_beyond: how many are done behind it.
+        in_flight: how many are in a batch, or open after it.
+        in_retry: how many failed and will be tried again.
+        oldest: the first position that was given out and is not done; it holds back the commit.
+        held_by: the component in which that one failed last; empty if it did not fail yet.
+        held_why: and why.
+        retries: attempts that failed.
+        dead_letters: messages given up.
+        expired: positions that were gone before they were read.
+        paused: whether too much is uncommitted to read on.
+    """
+
+    partition: str
+    lag: int = 0
+    committed: int = 0
+    acked_beyond: int = 0
+    in_flight: int = 0
+    in_retry: int = 0
+    oldest: int | None = None
+    held_by: str = ""
+    held_why: str = ""
+    retries: int = 0
+    dead_letters: int = 0
+    expired: int = 0
+    paused: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
     """A topology at one moment; what metrics, the command line and tests read.
 
@@ -47,16 +83,17 @@ class Statistics:
         failed: attempts that ended in ``fail``, by any reason.
         pending: messages in a batch, open after it, or waiting for a retry.
         retried: attempts after the first.
-        given_up: messages whose retries are used up.
+        given_up: messages that will not be tried again, replayed dead letters among them.
         left_failed: messages that failed and that their spout has not emitted again.
         failures: how many attempts failed for each reason.
-        dead_letters: messages given up that were kept, in the files or by a sink.
+        dead_letters: those given up that were kept, in the files or by a sink.
         dead_letter_faults: how often a sink raised, so that the files took its letters.
         replayed: dead letters that were emitted again and acked.
         batches: committed batches.
         batch_secs: duration of the last batch.
         batch_messages: messages of the last batch.
         components: counts by component and task.
+        partitions: where each partition of a partitioned spout stands, by spout.
     """
 
     emitted: int = 0
@@ -74,6 +111,7 @@ class Statistics:
     batch_secs: float = 0.0
     batch_messages: int = 0
     components: dict[str, dict[int, TaskMetrics]] = field(default_factory=dict)
+    partitions: dict[str, tuple[PartitionStatistics, ...]] = field(default_factory=dict)
 
     def component(self, name: str) -> TaskMetrics:
         """The counts of all tasks of a component together."""

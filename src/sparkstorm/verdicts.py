@@ -27,7 +27,8 @@ class Reason(StrEnum):
 class Failure:
     """Why and where one attempt at a message failed.
 
-    ``final`` says that trying again is of no use: the message is given up at once.
+    ``final`` says that trying again is of no use: the message is given up at once. An attempt that
+    is not ``counted`` is none of the message's: its source did not answer.
     """
 
     reason: Reason
@@ -37,6 +38,7 @@ class Failure:
     traceback: str = ""
     attempt: int = 1
     final: bool = False
+    counted: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON's types."""

@@ -106,6 +106,17 @@ def test_the_snippet_of_the_readme_runs_as_a_script(tmp_path: Path) -> None:
 
 @pytest.mark.e2e
 @pytest.mark.slow
+def test_kafka_enrich_brings_each_order_to_one_topic_or_the_other() -> None:
+    """It starts a broker of its own; the one order that is none becomes a dead letter."""
+    command = [sys.executable, str(EXAMPLES / "kafka_enrich.py"), "--demo"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr
+    assert "100 orders enriched, 1 dead letter\n" in done.stdout
+    assert "committed up to 101, 0 behind\n" in done.stdout
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
 def test_word_count_is_a_script_too() -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "word_count.py")],

@@ -245,3 +245,12 @@ def test_failing_spout_is_an_error_and_does_not_hang(spark: Any) -> None:
             run.wait_until_drained(_PATIENCE_SECS)
         with pytest.raises(ss.SparkstormError, match="the queue is on fire"):
             run.await_termination(_PATIENCE_SECS)
+
+
+def test_a_source_may_have_nothing_for_a_while(spark: Any) -> None:
+    """Spark runs its first batch whatever its end is: a quiet first second once ended the run."""
+    feeder = FeederSpout("n int")
+    with ss.submit(wired(feeder, Ack()), session=spark) as run:
+        wait_for(lambda: run.statistics().batches > 0, run)
+        feeder.feed([1], msg_id=1)
+        wait_for(lambda: feeder.acked == [1], run)

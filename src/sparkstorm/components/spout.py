@@ -1,18 +1,29 @@
 """Spouts: where messages come from."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 from sparkstorm.components.collector import SpoutCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.config import Config
+from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.streams import Outputs
 from sparkstorm.verdicts import Failure
 
-__all__ = ["EXPIRED", "Expired", "PartitionedSpout", "Positions", "Split", "Spout"]
+__all__ = [
+    "EXPIRED",
+    "Expired",
+    "Messages",
+    "PartitionedSpout",
+    "Positions",
+    "ReadItem",
+    "Split",
+    "Spout",
+    "Unreadable",
+]
 
 Positions = list[tuple[int, int]]
 """Positions of messages within a split, as half-open ranges ``[(0, 10), (12, 13)]``."""
@@ -26,6 +37,37 @@ class Expired(Enum):
 
 EXPIRED: Final = Expired.EXPIRED
 """What :meth:`PartitionedSpout.read` yields for a message that its source no longer has."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A message that is there and whose values cannot be made out: it becomes a dead letter."""
+
+    why: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Messages:
+    """Messages by their positions in the whole split, for a source that has holes.
+
+    A position that is neither among ``positions`` nor in ``unfit`` holds no message.
+
+    Attributes:
+        positions: where each row belongs. Several rows of one position are tuples of one message:
+            they are acked together, and come again together.
+        columns: for each field of the stream its values, one per row.
+        unfit: the messages that cannot be emitted, and why.
+    """
+
+    positions: Sequence[int]
+    columns: Mapping[str, Sequence[Any]]
+    unfit: Mapping[int, Expired | Unreadable] = field(default_factory=dict)
+
+
+ReadItem: TypeAlias = Sequence[Any] | Messages | Expired | Unreadable | None
+"""What :meth:`PartitionedSpout.read` may yield; and :class:`pyarrow.RecordBatch`."""
 
 
 class Spout(ABC):
@@ -127,16 +169,34 @@ class PartitionedSpout(ABC):
         """
 
     @abstractmethod
-    def read(self, split: Split) -> Iterable[Sequence[Any] | Expired | None]:
+    def read(self, split: Split) -> Iterable[ReadItem]:
         """Yield the values of each of the split's messages, in order (on an executor).
 
         Reads all positions, also if ``split.only`` is set: the engine picks the wanted ones. Yield
         None for a position that holds no message; it is counted as skipped. Yield :data:`EXPIRED`
-        for one whose message the source no longer has: it becomes a dead letter. May yield
-        :class:`pyarrow.RecordBatch` objects of many messages instead, which is much faster.
+        for one whose message the source no longer has, :class:`Unreadable` for one that is broken:
+        they become dead letters. Two faster ways: yield :class:`pyarrow.RecordBatch` objects of
+        many messages, or :class:`Messages`, which need hold only what ``split.only`` asks for.
+
+        Raise :class:`sparkstorm.errors.SpoutConnectionError` if the source does not answer: the
+        messages are tried again, and that does not count as an attempt.
 
         The driver calls it, too, on a copy of its own: for the payload of a dead letter.
         """
+
+    def merge(self, splits: Sequence[Split]) -> Sequence[Split]:
+        """Return fewer splits of the same messages, if these are cheaper to read together.
+
+        Called in the driver for retries that are due at the same time.
+        """
+        return splits
+
+    def origins(self, split: Split) -> Sequence[Mapping[str, Any]]:
+        """What a dead letter should say of the source of each message in ``split.only``.
+
+        Called in the driver, like ``read``, on a copy that was never opened.
+        """
+        return [{}] * split.count
 
     def msg_id(self, split: Split, position: int) -> Hashable:
         """The name of a message, for people: in errors, dead letters and logs."""
@@ -153,6 +213,10 @@ class PartitionedSpout(ABC):
 
         For a source that keeps track of what is done: go on across them as if they were acked.
         """
+
+    def partitions(self) -> Sequence[PartitionStatistics]:
+        """How each partition of this task stands, for metrics and views."""
+        return ()
 
     def snapshot(self) -> Any:
         """Return the progress, of JSON's types, such that ``restore`` goes on where acks ended."""

@@ -14,7 +14,8 @@ It starts no threads and does no I/O but through the ``files`` it is given.
 import json
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, final
 
@@ -32,7 +33,7 @@ from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.journal import Journal
 from sparkstorm.delivery.lease import Fence, Unfenced
-from sparkstorm.delivery.partitioned import PartitionedTask
+from sparkstorm.delivery.partitioned import PartitionedTask, partitions_of
 from sparkstorm.delivery.planner import BatchPlanner
 from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.delivery.recovery import carry_over, decode_outcome, encode_outcome
@@ -40,7 +41,13 @@ from sparkstorm.delivery.replays import Replays
 from sparkstorm.delivery.signals import Signals
 from sparkstorm.delivery.taps import Tap, Taps
 from sparkstorm.delivery.ticks import Ticks
-from sparkstorm.errors import AttributeStateError, BatchError, ComponentError, SparkstormError
+from sparkstorm.errors import (
+    AttributeStateError,
+    BatchError,
+    CheckpointError,
+    ComponentError,
+    SparkstormError,
+)
 from sparkstorm.execution.acker import decode_result
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.packet import Kind, Packet
@@ -137,6 +144,7 @@ class Coordinator:
         self._counts = Counts()
         self._components: dict[str, dict[int, TaskMetrics]] = {}
         self._intake_open = True
+        self._fault: SparkstormError | AssertionError | None = None
         self.hosted: dict[int, HostedTask] = {}
         self.partitioned: dict[int, PartitionedTask] = {}
         for spec in plan.topology.spouts:
@@ -177,7 +185,7 @@ class Coordinator:
         If not, it is for the next driver as if this one had died: perhaps of a message.
         """
         with self._lock:
-            if clean and self._last >= 0:
+            if clean and self._last >= 0 and self._fault is None:
                 self._write_last_word()
         for task in self.partitioned.values():
             task.spout.close()
@@ -187,24 +195,26 @@ class Coordinator:
         with self._lock:
             self._intake_open = False
 
-    def next_batch(self, number: int) -> bool:
+    def next_batch(self, number: int, *, even_empty: bool = False) -> bool:
         """Note that every batch before ``number`` is committed, and plan that one.
 
         Returns whether there is such a batch; if not, ask again later (``arrived`` is set when a
-        hosted spout has emitted).
+        hosted spout has emitted). If it may be ``even_empty``, there always is.
 
         Raises:
             SupersededError: another run has taken over the checkpoint; no verdicts were given.
+            CheckpointError: what the verdicts change could not be written; the run must end.
         """
         self._journal.check()
-        with self._lock:
+        with self._lock, self._whole():
             for done in sorted(n for n in self._records if n < number):
                 self._commit(self._records.pop(done))
             self._give_verdicts(self._ledger.expire(self._clock.monotonic()))
+        with self._lock:
             self._replays.look(self._clock.monotonic())
         self._taps.tell()
         with self._lock:
-            return number in self._records or self._plan_batch(number)
+            return number in self._records or self._plan_batch(number, even_empty)
 
     def loads(self, number: int) -> Mapping[int, list[Load | Signal]]:
         """What each partition reads in a planned batch; asked only if the batch is to be run.
@@ -214,7 +224,8 @@ class Coordinator:
         with self._lock:
             record = self._records[number]
             if record.recovered is not None:
-                self._rerun(record, record.recovered)
+                with self._whole():
+                    self._rerun(record, record.recovered)
             if not record.durable:
                 self._journal.write_plan(record.plan)
                 record.durable = True
@@ -295,8 +306,8 @@ class Coordinator:
                 acked=counts.acked,
                 failed=counts.failed,
                 pending=sum(task.pending for task in tasks) + self._replays.pending,
-                retried=sum(task.retried for task in self.partitioned.values()),
-                given_up=sum(task.given_up for task in tasks),
+                retried=counts.retried,
+                given_up=sum(task.given_up for task in tasks) + self._replays.given_up,
                 left_failed=sum(task.left_failed for task in self.hosted.values()),
                 failures=dict(counts.failures),
                 dead_letters=self._office.written,
@@ -306,6 +317,7 @@ class Coordinator:
                 batch_secs=counts.batch_secs,
                 batch_messages=counts.batch_messages,
                 components={name: dict(tasks) for name, tasks in self._components.items()},
+                partitions=partitions_of(self.partitioned.values()),
             )
 
     @property
@@ -321,10 +333,30 @@ class Coordinator:
     def __repr__(self) -> str:
         return f"Coordinator({self._plan.name}: {self._ledger!r}, batches={self._counts.batches})"
 
-    def _plan_batch(self, number: int) -> bool:
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Around what must not be done by half: if it is, only a later driver can do the rest.
+
+        It finds on disk what this one has not given verdicts on; any further plan would hide that.
+        """
+        if self._fault is not None:
+            raise self._fault
+        try:
+            yield
+        except (SparkstormError, AssertionError) as error:  # the latter is of a test's own spout
+            self._fault = error
+            raise
+        except Exception as error:
+            self._fault = CheckpointError(
+                f"what became of messages could not be written down: {type(error).__name__}: "
+                f"{error}. Mend that, and start the topology again on the same checkpoint"
+            )
+            raise self._fault from error
+
+    def _plan_batch(self, number: int, even_empty: bool) -> bool:
         self.arrived.clear()
         now = self._clock.monotonic()
-        plan = self._unwritten or self._next_plan(number, now)
+        plan = self._unwritten or self._next_plan(number, now, even_empty)
         if plan is None:
             return False
         self._unwritten = plan  # if the checkpoint cannot be written to, it waits here
@@ -333,13 +365,14 @@ class Coordinator:
         self._records[number] = _Record(plan, self._clock.wall())
         self._last = number
         self._ledger.begin(plan.ranges)
-        self._counts.emitted += plan.messages
+        self._counts.note_planned(plan)
         self._journal.purge()
         return True
 
-    def _next_plan(self, number: int, now: float) -> BatchPlan | None:
+    def _next_plan(self, number: int, now: float, even_empty: bool) -> BatchPlan | None:
         plan = self._planner.plan(number, fresh=self._intake_open, now=now)
-        if plan is None and not self._signals.due and not self._tick_due(now):
+        nothing = plan is None and not self._signals.due and not self._tick_due(now)
+        if nothing and not even_empty:
             return None
         plan = plan or self._planner.settled(number)
         return replace(plan, signals=self._signals.take(), ticks=self._ticks.take(now))
@@ -396,7 +429,7 @@ class Coordinator:
         record.plan = self._planner.rerun(record.plan, width=width, now=now)
         record.recovered = None
         self._ledger.begin(record.plan.ranges)
-        self._counts.emitted += record.plan.messages
+        self._counts.note_planned(record.plan)
         record.durable = False
 
     def _write_last_word(self) -> None:

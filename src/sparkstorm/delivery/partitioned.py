@@ -24,11 +24,12 @@ from sparkstorm.delivery.remembered import DIED_OF_IT
 from sparkstorm.delivery.retry import RetryPolicy
 from sparkstorm.errors import ComponentError, SparkstormError
 from sparkstorm.execution.reading import Load
+from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.verdicts import Failure, Reason
 
-__all__ = ["PartitionedTask", "Piece", "ranges_of"]
+__all__ = ["PartitionedTask", "Piece", "partitions_of", "ranges_of"]
 
 
 class Piece(NamedTuple):
@@ -106,7 +107,6 @@ class PartitionedTask:
         self.task = task
         self.owner = f"{component}/{task - plan.tasks[component].start}"
         self.given_up = 0
-        self.retried = 0
         self._plan = plan
         self._log = log
         self._config = plan.config.override(dict(spec.settings))
@@ -171,10 +171,7 @@ class PartitionedTask:
             fresh: whether new messages are wanted too, not only retries that are due.
             now: the time.
         """
-        planned = []
-        while self._retries and self._retries[0][0] <= now:
-            item = heapq.heappop(self._retries)[2]
-            planned.append(Piece(item.split, item.attempt, item.since))
+        planned = self._due_retries(now)
         each = -(-limit // pieces)
         while fresh and limit > 0:
             with self._calling("plan"):
@@ -184,6 +181,16 @@ class PartitionedTask:
             planned += [Piece(split, 1, self._letters.now()) for split in splits]
             limit -= sum(split.count for split in splits)
         return planned
+
+    def _due_retries(self, now: float) -> list[Piece]:
+        """Take the retries that are due; those of one attempt may be read together."""
+        due: dict[tuple[int, float], list[Split]] = {}
+        while self._retries and self._retries[0][0] <= now:
+            item = heapq.heappop(self._retries)[2]
+            due.setdefault((item.attempt, item.since), []).append(item.split)
+        with self._calling("merge"):
+            merged = {try_: self._spout.merge(splits) for try_, splits in due.items()}
+        return [Piece(split, *try_) for try_, splits in merged.items() for split in splits]
 
     def plan_suspects(self, limit: int, width: int) -> list[Piece]:
         """Return up to ``limit`` suspects of a width."""
@@ -319,17 +326,23 @@ class PartitionedTask:
             failure = replace(group[0][1], attempt=pending.attempt)
             self._fail(pending.split, ranges_of(positions), failure)
             key = first + int(positions[0])
-            wait = None if failure.final else self._policy.delay(attempt=pending.attempt, key=key)
+            wait = self._wait(failure, key)
             if wait is None:
                 given_up.append(_GivenUp(pending, group))
                 continue
             split = pending.split.narrow(positions.tolist())
-            item = Outstanding(
-                owner=self.owner, split=split, attempt=pending.attempt + 1, since=pending.since
-            )
-            self.retried += split.count
+            attempt = pending.attempt + failure.counted
+            item = Outstanding(owner=self.owner, split=split, attempt=attempt, since=pending.since)
             heapq.heappush(self._retries, (now + wait, next(self._tie), item))
         return given_up
+
+    def _wait(self, failure: Failure, key: int) -> float | None:
+        """Seconds until the next try, or None if there is to be none."""
+        if failure.final:
+            return None
+        if not failure.counted:
+            return self._policy.pause(attempt=failure.attempt, key=key)
+        return self._policy.delay(attempt=failure.attempt, key=key)
 
     def _bury(self, given_up: Sequence[_GivenUp]) -> None:
         """Write the letters of messages that were given up, then tell the spout and people."""
@@ -344,10 +357,10 @@ class PartitionedTask:
             self.given_up += count
             self._spout.give_up(one.pending.split, ranges_of(positions), failure)
             name = self._spout.msg_id(one.pending.split, int(positions[0]))
-            more = f" and {count - 1} more" if count > 1 else ""
+            which = f"{name!r} and {count - 1} more were" if count > 1 else f"{name!r} was"
             kept = f" (dead letter {letters[number][0].id})" if letters else ""
-            tries = one.pending.attempt
-            text = f"message {name!r}{more} was given up after {tries} tries: {failure}{kept}"
+            tries = "1 try" if one.pending.attempt == 1 else f"{one.pending.attempt} tries"
+            text = f"message {which} given up after {tries}: {failure}{kept}"
             self._log(self.component, self.task, "error", text)
 
     def _read_payloads(self, given_up: Sequence[_GivenUp]) -> dict[tuple[_Source, int], Payload]:
@@ -388,13 +401,23 @@ class PartitionedTask:
                     began=one.pending.since,
                     values=payload.values,
                     note=payload.note,
-                    source={**split.data, "position": place},
+                    source={**split.data, "position": place, **payload.origin},
                 )
             )
         return letters
 
 
 _EXPIRED = Payload(None, "the source no longer has the message")
+
+
+def partitions_of(
+    tasks: Iterable[PartitionedTask],
+) -> dict[str, tuple[PartitionStatistics, ...]]:
+    """Where the partitions of each partitioned spout stand, by spout."""
+    found: dict[str, tuple[PartitionStatistics, ...]] = {}
+    for task in tasks:
+        found[task.component] = (*found.get(task.component, ()), *task.spout.partitions())
+    return found
 
 
 def ranges_of(positions: np.ndarray[Any, np.dtype[np.int64]]) -> Positions:

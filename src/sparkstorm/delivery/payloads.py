@@ -4,14 +4,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import cloudpickle
 
-from sparkstorm.components.spout import EXPIRED, Expired, PartitionedSpout, Split
+from sparkstorm.components.spout import Expired, PartitionedSpout, Split, Unreadable
 from sparkstorm.dead_letters.values import from_json, to_json
-from sparkstorm.execution.reading import read_rows
+from sparkstorm.execution.reading import Row, read_rows
 from sparkstorm.streams import Stream
 
 __all__ = ["Payload", "read_payloads", "read_payloads_apart"]
@@ -21,19 +21,23 @@ _PATIENCE_SECS = 30.0
 
 
 class Payload(NamedTuple):
-    """The values of a message, or None and why they are not known."""
+    """The values of a message, or None and why they are not known; what its source says of it."""
 
     values: tuple[Any, ...] | None
     note: str = ""
+    origin: Mapping[str, Any] = {}
 
 
 def read_payloads(spout: PartitionedSpout, split: Split, stream: Stream) -> list[Payload]:
     """Read the positions in ``split.only``, in this process."""
     try:
         rows = read_rows(spout, split, stream)
+        origins = spout.origins(split)
     except Exception as error:  # noqa: BLE001 - user code: the letter goes without
         return _without(split, f"the payload could not be read: {type(error).__name__}: {error}")
-    return [_payload(row, stream) for row in rows]
+    return [
+        _payload(row)._replace(origin=origin) for row, origin in zip(rows, origins, strict=True)
+    ]
 
 
 def read_payloads_apart(spout: PartitionedSpout, split: Split, stream: Stream) -> list[Payload]:
@@ -50,23 +54,24 @@ def read_payloads_apart(spout: PartitionedSpout, split: Split, stream: Stream) -
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return _without(split, f"the payload is not known: reading it takes over {_PATIENCE_SECS}s")
+        why = f"reading it takes over {_PATIENCE_SECS:g} s"
+        return _without(split, f"the payload is not known: {why}")
     if done.returncode or not done.stdout:
         why = f"it ends the process that reads it (exit code {done.returncode})"
         return _without(split, f"the payload is not known: {why}")
     return [
-        Payload(None if values is None else tuple(from_json(values)), note)
-        for values, note in json.loads(done.stdout)
+        Payload(None if values is None else tuple(from_json(values)), note, from_json(origin))
+        for values, note, origin in json.loads(done.stdout)
     ]
 
 
-def _payload(row: tuple[Any, ...] | Expired | None, stream: Stream) -> Payload:
+def _payload(row: Row) -> Payload:
     if row is None:
         return Payload(None, "the source holds no message at this position")
-    if row is EXPIRED or isinstance(row, Expired):
+    if isinstance(row, Expired):
         return Payload(None, "the source no longer has the message")
-    if len(row) != len(stream.fields):
-        return Payload(None, f"it has {len(row)} values, not {len(stream.fields)}: {row!r}")
+    if isinstance(row, Unreadable):
+        return Payload(None, f"its values cannot be made out: {row.why}")
     return Payload(row)
 
 
@@ -80,7 +85,10 @@ def _answer() -> None:
         os.dup2(2, 1)
         spout, split, stream = cloudpickle.loads(sys.stdin.buffer.read())
         found: Sequence[Payload] = read_payloads(spout, split, stream)
-        rows = [(None if values is None else to_json(list(values)), note) for values, note in found]
+        rows = [
+            (None if p.values is None else to_json(list(p.values)), p.note, to_json(dict(p.origin)))
+            for p in found
+        ]
         answer.write(json.dumps(rows))
 
 

@@ -44,6 +44,10 @@ class RetryPolicy:
         """
         if self.max_retries is not None and attempt > self.max_retries:
             return None
+        return self.pause(attempt=attempt, key=key)
+
+    def pause(self, *, attempt: int, key: int) -> float:
+        """Seconds to wait after the failure of this attempt, whatever the limit says."""
         doublings = min(attempt - 1, 62)
         wait = min(self.first_secs * 2.0**doublings, self.max_secs)
         scattered = mix64(np.array([key & (1 << 64) - 1], np.uint64) + np.uint64(attempt))[0]

@@ -4,7 +4,8 @@ Routing is the processing of the root tuple: it "acks" the seed of each root and
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
@@ -13,8 +14,15 @@ from numpy.typing import NDArray
 
 from sparkstorm.acking.ids import U64, seeds
 from sparkstorm.acking.lineage import Lineage
-from sparkstorm.components.spout import EXPIRED, Expired, PartitionedSpout, Split
-from sparkstorm.errors import ComponentError, InternalError
+from sparkstorm.components.spout import (
+    EXPIRED,
+    Expired,
+    Messages,
+    PartitionedSpout,
+    Split,
+    Unreadable,
+)
+from sparkstorm.errors import ComponentError, InternalError, SpoutConnectionError
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.columns import ArrowColumn, CoderError, Column, make_column
 from sparkstorm.execution.dispatch import Delivery, Dispatcher, MisfitError
@@ -124,17 +132,20 @@ class _Reader:
         self._key = StreamKey(load.component, load.stream)
         self._stream = plan.stream(self._key)
         self._dispatcher = Dispatcher(plan, load.task, partition, batch, load.lane)
-        self.report = Report(load.component, load.task)
+        self.report = Report(load.component, load.task, load.lane)
 
     def run(self) -> list[Delivery]:
         """Return the packets of the load's tuples; a load that cannot be read fails its roots."""
         try:
-            sent, emitted = self._route(*self._columns())
+            columns, positions, misfits = self._columns()
+            sent, emitted = self._route(columns, positions, misfits)
         except InternalError:
             raise
         except Exception as error:  # noqa: BLE001 - user code: the messages fail, the query lives
             return self._fail(error)
-        self.report.metrics = TaskMetrics(emitted=emitted)
+        skipped = self._load.count - len(np.unique(positions)) - len(misfits)
+        user = (("skipped", float(skipped)),) if skipped else ()
+        self.report.metrics = TaskMetrics(emitted=emitted, user=user)
         return sent
 
     def _columns(self) -> "_Gathered":
@@ -188,7 +199,8 @@ class _Reader:
             self.report.log("error", f"a message cannot be sent: {why.text}")
             if number >= 0:
                 acked[number] = False
-                notes.append(Note(int(lineage.roots[number]), 1, self._failure(*why)))
+                failure = self._failure(why.text, why.reason, final=why.final)
+                notes.append(Note(int(lineage.roots[number]), 1, failure))
         return notes
 
     def _lineage(
@@ -212,19 +224,23 @@ class _Reader:
         load = self._load
         what = load.split.data if load.split else "messages"
         failure = self._failure(f"cannot read {what}: {type(error).__name__}: {error}")
+        if isinstance(error, SpoutConnectionError):
+            failure = replace(failure, counted=False)
         self.report.log("error", failure.message)
         if load.first is None:
             return []
         return self._dispatcher.fail([Note(load.first, load.count, failure)])
 
-    def _failure(self, message: str, reason: Reason = Reason.ERROR) -> Failure:
+    def _failure(
+        self, message: str, reason: Reason = Reason.ERROR, *, final: bool = False
+    ) -> Failure:
         load = self._load
         return Failure(
             reason=reason,
             component=load.component,
             task=load.task,
             message=message,
-            final=reason is Reason.EXPIRED,
+            final=final,
         )
 
 
@@ -237,12 +253,13 @@ class _Misfit(NamedTuple):
 
     text: str
     reason: Reason = Reason.ERROR
+    final: bool = False
 
 
 _Gathered: TypeAlias = tuple[dict[str, Column], NDArray[np.int64], dict[int, _Misfit]]
 """Columns, the position of each row, and for positions that cannot be sent, why."""
 
-_GONE = _Misfit("the source no longer has the message", Reason.EXPIRED)
+_GONE = _Misfit("the source no longer has the message", Reason.EXPIRED, final=True)
 
 
 def _gather(spout: PartitionedSpout, split: Split, stream: Stream) -> _Gathered:
@@ -252,31 +269,63 @@ def _gather(spout: PartitionedSpout, split: Split, stream: Stream) -> _Gathered:
         _check_count(split, sum(piece.num_rows for piece in pieces))
         columns, rows, misfits = _from_batches(pieces, stream)
     else:
-        _check_count(split, len(pieces))
-        columns, rows, misfits = _from_rows(pieces, stream)
+        columns, rows, misfits = _from_messages(_located(split, pieces, stream), stream)
     if split.only is None:
         return columns, rows, misfits
-    slot = {position: index for index, position in enumerate(rows.tolist())}
-    found = [(n, slot[p]) for n, p in enumerate(split.only) if p in slot]
-    picked = np.array([index for _, index in found], np.int64)
+    number = {position: n for n, position in enumerate(split.only)}
+    numbers = np.array([number.get(position, -1) for position in rows.tolist()], np.int64)
+    picked = np.argsort(numbers, kind="stable")[np.count_nonzero(numbers < 0) :]
     return (
         {name: column.take(picked) for name, column in columns.items()},
-        np.array([n for n, _ in found], np.int64),
-        {n: misfits[p] for n, p in enumerate(split.only) if p in misfits},
+        numbers[picked],
+        {number[position]: why for position, why in misfits.items() if position in number},
     )
 
 
-def read_rows(
-    spout: PartitionedSpout, split: Split, stream: Stream
-) -> list[tuple[Any, ...] | Expired | None]:
-    """Read a split whose ``only`` is set; return the values of these positions as they are."""
+Row: TypeAlias = "tuple[Any, ...] | Expired | Unreadable | None"
+"""A message's values, or what is the matter with it."""
+
+
+def read_rows(spout: PartitionedSpout, split: Split, stream: Stream) -> list[Row]:
+    """Read a split whose ``only`` is set; return the values of these positions as they are.
+
+    Of a message of several tuples, these are the first one's.
+    """
     pieces: list[Any] = list(spout.read(split))
     if pieces and isinstance(pieces[0], pa.RecordBatch):
         columns = _from_batches(pieces, stream)[0].values()
         pieces = list(zip(*(column.to_list() for column in columns), strict=True))
+    found: dict[int, Row] = {}
+    for piece in _located(split, pieces, stream):
+        columns_of = [piece.columns[name] for name in stream.names]
+        rows = zip(*columns_of, strict=True)
+        for position, row in zip(piece.positions, rows, strict=True):
+            found.setdefault(position, row)
+        found.update(piece.unfit)
+    return [found.get(position) for position in split.only or ()]
+
+
+def _located(split: Split, pieces: list[Any], stream: Stream) -> list[Messages]:
+    """What was read, each message with its position."""
+    if pieces and isinstance(pieces[0], Messages):
+        most = split.count if split.only is None else max(split.only, default=-1) + 1
+        for piece in pieces:
+            if max(piece.positions, default=-1) >= most:
+                raise ComponentError(f"read gave messages behind the {most} that were planned")
+        return pieces
     _check_count(split, len(pieces))
-    picked = [pieces[position] for position in split.only or ()]
-    return [row if row is None or row is EXPIRED else tuple(row) for row in picked]
+    checked = [_check_row(row, stream) for row in pieces]
+    unfit = {n: row for n, row in enumerate(checked) if isinstance(row, Expired | Unreadable)}
+    there = [n for n, row in enumerate(pieces) if row is not None and n not in unfit]
+    values = list(zip(*(pieces[n] for n in there), strict=True)) or [()] * len(stream.names)
+    columns = dict(zip(stream.names, values, strict=True))
+    return [Messages(positions=there, columns=columns, unfit=unfit)]
+
+
+def _check_row(row: Any, stream: Stream) -> Any:
+    if row is None or isinstance(row, Expired | Unreadable) or len(row) == len(stream.fields):
+        return row
+    return Unreadable(f"it has {len(row)} values, not {len(stream.fields)}: {row!r}")
 
 
 def _check_count(split: Split, count: int) -> None:
@@ -303,22 +352,25 @@ def _from_batches(batches: Sequence[pa.RecordBatch], stream: Stream) -> _Gathere
     return columns, np.arange(table.num_rows), {}
 
 
-def _from_rows(rows: Sequence[Any], stream: Stream) -> _Gathered:
-    misfits = {position: _GONE for position, row in enumerate(rows) if row is EXPIRED}
-    there = [
-        (position, row)
-        for position, row in enumerate(rows)
-        if row is not None and position not in misfits
-    ]
+def _from_messages(pieces: Sequence[Messages], stream: Stream) -> _Gathered:
+    unfit = [item for piece in pieces for item in piece.unfit.items()]
+    misfits = {p: _GONE if why is EXPIRED else _broken(why) for p, why in unfit}
+    rows = np.fromiter(chain.from_iterable(piece.positions for piece in pieces), np.int64)
+    lists = {
+        name: list(chain.from_iterable(piece.columns[name] for piece in pieces))
+        for name in stream.names
+    }
     while True:
-        values = [list(column) for column in zip(*(row for _, row in there), strict=True)]
         try:
-            columns = {
-                field.name: make_column(field, values[index] if values else [])
-                for index, field in enumerate(stream.fields)
-            }
+            columns = {field.name: make_column(field, lists[field.name]) for field in stream.fields}
         except CoderError as error:
-            misfits.update((there[row][0], _Misfit(str(error))) for row in error.rows)
-            there = [(position, row) for position, row in there if position not in misfits]
+            misfits.update((int(rows[row]), _Misfit(str(error))) for row in error.rows)
+            kept = np.flatnonzero(~np.isin(rows, [*misfits]))
+            rows = rows[kept]
+            lists = {name: [v[row] for row in kept.tolist()] for name, v in lists.items()}
         else:
-            return columns, np.array([position for position, _ in there], np.int64), misfits
+            return columns, rows, misfits
+
+
+def _broken(why: object) -> _Misfit:
+    return _Misfit(str(why.why if isinstance(why, Unreadable) else why), final=True)

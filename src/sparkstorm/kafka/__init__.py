@@ -1,4 +1,14 @@
-"""Apache Kafka. So far the partition manager: :mod:`progress`, on :mod:`ranges` and :mod:`ack_map`.
+"""Apache Kafka: a spout, a bolt, and a topic for dead letters.
 
-It is pure: no client library is needed to import or test it.
+It needs an extra: ``pip install 'sparkstorm[kafka]'``.
+
+What can be wrong is pure: the partition manager (:mod:`progress`, on :mod:`ranges` and
+:mod:`ack_map`) and :mod:`assignment`. :mod:`client` alone knows the client library.
 """
+
+from sparkstorm.kafka.bolt import KafkaBolt
+from sparkstorm.kafka.letters import DeadLetterTopic
+from sparkstorm.kafka.spout import KafkaSpout
+from sparkstorm.kafka.zookeeper import ZooKeeperProgress
+
+__all__ = ["DeadLetterTopic", "KafkaBolt", "KafkaSpout", "ZooKeeperProgress"]

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, final
 
 from sparkstorm.components.collector import SpoutCollector
 from sparkstorm.components.context import TaskContext
-from sparkstorm.components.spout import Expired, PartitionedSpout, Positions, Split, Spout
+from sparkstorm.components.spout import PartitionedSpout, Positions, ReadItem, Split, Spout
 from sparkstorm.config import Config
 from sparkstorm.testing.shared import Shared
 from sparkstorm.topology.graph import ComponentSpec, Topology
@@ -211,7 +211,7 @@ class _WatchedPartitionedSpout(PartitionedSpout):
             self._witness.planned(self._messages(split, [(0, split.count)]))
         return splits
 
-    def read(self, split: Split) -> Iterable[Sequence[Any] | Expired | None]:
+    def read(self, split: Split) -> Iterable[ReadItem]:
         return self._inner.read(split)
 
     def msg_id(self, split: Split, position: int) -> Hashable:

@@ -2,6 +2,7 @@
 
 import random
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ import sparkstorm as ss
 from sparkstorm.dead_letters import DeadLetterOffice, LetterStore
 from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.delivery.hosted import HostedTask
-from sparkstorm.delivery.manifest import Manifest
 from sparkstorm.delivery.partitioned import PartitionedTask
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
@@ -45,6 +45,16 @@ class Numbers(ss.PartitionedSpout):
 
     def fail(self, split: ss.Split, positions: Any, failure: ss.Failure) -> None:
         self.failed.append((split.data["from"], positions))
+
+    def merge(self, splits: Sequence[ss.Split]) -> list[ss.Split]:
+        """Read what failed of the same ten together."""
+        only: dict[int, list[int]] = {}
+        for split in splits:
+            only.setdefault(split.data["from"], []).extend(split.only or ())
+        return [
+            ss.Split(count=len(places), data={"from": start}, only=tuple(sorted(places)))
+            for start, places in only.items()
+        ]
 
 
 class Sink(ss.Bolt):
@@ -150,6 +160,32 @@ class TestPartitionedTask:
         planned = task.plan(10, 1, fresh=True, now=1)
         assert [(s.data["from"], s.count, a) for s, a, _ in planned] == [(0, 1, 2), (10, 10, 1)]
 
+    def test_retries_that_are_due_together_are_merged(self) -> None:
+        """Messages that failed for different reasons are read together if their spout can."""
+        task = partitioned(retry_backoff_secs=0)
+        (piece,) = task.plan(10, 1, fresh=True, now=0)
+        first = task.load(piece, sequence=0, lane=0).first
+        assert first is not None
+        other = ss.Failure(reason=ss.Reason.ERROR, message="another")
+        task.deliver(roots(first, []), [(first + 3, LOST), (first + 7, other)], now=0)
+        [merged] = task.plan(10, 1, fresh=False, now=1)
+        assert (merged.split.only, merged.attempt, merged.since) == ((3, 7), 2, piece.since)
+        assert task.waiting_retries == 0
+
+    def test_what_was_no_attempt_does_not_count(self) -> None:
+        """While the source is away nothing is given up, whatever the limit."""
+        task = partitioned(max_retries=0, retry_backoff_secs=1)
+        away = ss.Failure(reason=ss.Reason.ERROR, message="away", counted=False)
+        (piece,) = task.plan(10, 1, fresh=True, now=0)
+        for turn in range(5):
+            first = task.load(piece, sequence=10 * turn, lane=0).first
+            assert first is not None
+            task.deliver(roots(first, []), [(first + n, away) for n in range(10)], now=turn)
+            assert not task.plan(10, 1, fresh=False, now=turn + 0.5), "it waits before it tries"
+            (piece,) = task.plan(10, 1, fresh=False, now=turn + 1)
+            assert (piece.split.count, piece.attempt) == (10, 1)
+        assert task.given_up == 0
+
 
 class TestHostedTask:
     @pytest.mark.parametrize("seed", range(5))
@@ -181,43 +217,3 @@ class TestHostedTask:
         assert feeder.acked == [id_of[root] for root in order if root % 3]
         assert feeder.failed == [id_of[root] for root in order if not root % 3]
         assert task.pending == 0
-
-
-class TestManifest:
-    def checked(self, old: Plan, new: Plan) -> None:
-        files = MemoryFiles()
-        Manifest.of(old).write(files)
-        found = Manifest.read(files)
-        assert found is not None
-        found.check(new, "/checkpoint")
-
-    def test_the_same_topology_goes_on(self) -> None:
-        """The same topology, or one with other stateless parallelism, may use the checkpoint."""
-        self.checked(plan_of(Numbers()), plan_of(Numbers()))
-        self.checked(plan_of(Numbers(), tasks=2), plan_of(Numbers(), tasks=3))
-        assert Manifest.read(MemoryFiles()) is None
-
-    @pytest.mark.parametrize(
-        ("old", "new", "words"),
-        [
-            ({"name": "a"}, {"name": "b"}, "belongs to the topology 'a'"),
-            ({"partitions": 2}, {"partitions": 3}, "made with 2 partitions"),
-            ({"bolt": Keeper()}, {"bolt": Keeper(), "tasks": 3}, "'bolt' with 2 tasks"),
-            ({"bolt": Keeper()}, {}, "no such stateful bolt"),
-            ({"spout": FeederSpout("n int")}, {}, "progress of spout 'spout'"),
-        ],
-    )
-    def test_each_refusal_says_what_differs(self, old: Any, new: Any, words: str) -> None:
-        """What state and progress depend on may not change; the error names it and the mend."""
-        with pytest.raises(ss.CheckpointError, match=words) as caught:
-            self.checked(
-                plan_of(**{"spout": Numbers(), **old}), plan_of(**{"spout": Numbers(), **new})
-            )
-        assert "/checkpoint" in str(caught.value)
-
-    def test_unreadable_manifest(self) -> None:
-        """A damaged manifest is an error of the checkpoint, not a new checkpoint."""
-        files = MemoryFiles()
-        files.write("manifest.json", b"{}")
-        with pytest.raises(ss.CheckpointError, match="unreadable"):
-            Manifest.read(files)

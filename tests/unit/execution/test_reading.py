@@ -8,16 +8,20 @@ import pyarrow as pa
 import pytest
 
 from sparkstorm import (
+    EXPIRED,
     BasicBolt,
     BasicCollector,
     Config,
     CustomGrouping,
+    Messages,
     PartitionedSpout,
     Split,
     Spout,
+    SpoutConnectionError,
     Stream,
     TopologyBuilder,
     Tuple,
+    Unreadable,
 )
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.acking.tally import RootRange
@@ -257,3 +261,76 @@ def test_a_direct_tuple_for_a_stranger_fails_alone() -> None:
     assert "emit_direct to task 999, but the stream's readers are the tasks" in (
         notes[FIRST + 1].failure.message
     )
+
+
+HOLES = Messages(
+    positions=[1, 1, 4],
+    columns={"f": ["b", "bb", "e"]},
+    unfit={2: EXPIRED, 5: Unreadable("not JSON")},
+)
+"""Of six positions, 0 and 3 hold nothing, and 1 is a message of two tuples."""
+
+
+def test_messages_are_found_by_their_positions() -> None:
+    """Holes complete, the unfit fail for good, and several tuples belong to one message."""
+    plan = plan_of(Log([HOLES], "f string"), Shuffle())
+    found, notes, entries, report = read(plan, load_of(plan, count=6, split=Split(count=6)))
+    assert set(found) == {FIRST + 1, FIRST + 4}
+    assert report.metrics.emitted == 3
+    assert report.metrics.user == (("skipped", 2.0),)
+    assert entries == {FIRST, FIRST + 3}
+    why = {root - FIRST: note.failure for root, note in notes.items()}
+    assert {place: (f.reason, f.message, f.final) for place, f in why.items()} == {
+        2: (Reason.EXPIRED, "the source no longer has the message", True),
+        5: (Reason.ERROR, "not JSON", True),
+    }
+
+
+def test_a_retry_picks_from_messages_by_their_positions() -> None:
+    """What it did not ask for may be there, too."""
+    plan = plan_of(Log([HOLES], "f string"), Shuffle())
+    split = Split(count=3, only=(0, 4, 5))
+    found, notes, entries, _ = read(plan, load_of(plan, count=3, split=split))
+    assert found == {FIRST + 1: "e"}
+    assert entries == {FIRST}
+    assert set(notes) == {FIRST + 2}
+
+
+def test_one_bad_tuple_fails_its_message_whole() -> None:
+    """The other tuples of the message are not sent: it would look half processed."""
+    messages = Messages(positions=[0, 0, 1], columns={"f": ["a", 1, "b"]})
+    plan = plan_of(Log([messages], "f string"), Shuffle())
+    found, notes, _, _ = read(plan, load_of(plan, count=2, split=Split(count=2)))
+    assert found == {FIRST + 1: "b"}
+    assert set(notes) == {FIRST}
+
+
+def test_messages_behind_the_split_are_refused() -> None:
+    """They were not planned, so they would be processed twice."""
+    plan = plan_of(Log([HOLES], "f string"), Shuffle())
+    _, notes, _, _ = read(plan, load_of(plan, count=4, split=Split(count=4)))
+    assert "behind the 4 that were planned" in notes[FIRST].failure.message
+
+
+def test_a_row_of_another_length_fails_alone() -> None:
+    """It can never be emitted, so it is not tried again."""
+    plan = plan_of(Log([["a"], ["b", "c"]], "f string"), Shuffle())
+    found, notes, _, _ = read(plan, load_of(plan, count=2, split=Split(count=2)))
+    assert found == {FIRST: "a"}
+    assert notes[FIRST + 1].failure.message == "it has 2 values, not 1: ['b', 'c']"
+    assert notes[FIRST + 1].failure.final
+
+
+class Away(Log):
+    """Its source does not answer."""
+
+    def read(self, split: Split) -> Iterable[Sequence[Any] | None]:
+        raise SpoutConnectionError("nobody there")
+
+
+def test_a_source_that_is_away_is_not_the_fault_of_its_messages() -> None:
+    """That attempt does not count."""
+    plan = plan_of(Away([], "f string"), Shuffle())
+    _, notes, _, _ = read(plan, load_of(plan, count=2, split=Split(count=2)))
+    assert not notes[FIRST].failure.counted
+    assert not notes[FIRST].failure.final

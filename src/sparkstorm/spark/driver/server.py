@@ -56,7 +56,8 @@ class PlanServer:
                 return start + 1
             left = deadline - time.monotonic()
             if left <= 0:
-                break
+                # Spark runs its first batch whatever its end is, so there has to be one
+                return start + (start == 0 and self._coordinator.next_batch(0, even_empty=True))
             self._coordinator.arrived.wait(min(left, _LOOK_AGAIN_SECS))
         return start
 

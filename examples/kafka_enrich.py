@@ -1,0 +1,88 @@
+"""Enrich a topic: read orders from Kafka, add the customer's name, write to another topic.
+
+    sparkstorm run examples/kafka_enrich.py -- localhost:9092 orders orders-enriched orders-dead
+    python examples/kafka_enrich.py --demo
+
+An order is JSON, ``{"order": 1, "customer": 7}``. One that is no JSON, or whose customer nobody
+knows, goes to the topic of dead letters, with the reason in its headers; the others go on
+meanwhile, and the consumer group's offsets move on across it. ``--demo`` starts a broker of its
+own (Java and a network needed), puts some orders into it, and ends when they are through.
+"""
+
+import json
+import sys
+from typing import Any
+
+import sparkstorm as ss
+from sparkstorm.kafka import DeadLetterTopic, KafkaBolt, KafkaSpout
+
+NAMES = {1: "Ada", 2: "Grace", 3: "Edsger"}
+
+
+class Enrich(ss.BasicBolt):
+    """Adds the name of the customer. What it raises, the message fails of, alone."""
+
+    outputs = ("key", "value")
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        order: dict[str, Any] = tup["value"]
+        name = NAMES[order["customer"]]
+        collector.emit([str(order["order"]), {**order, "name": name}])
+
+
+def topology(args: list[str], until: str | None = None) -> ss.Topology:
+    """Wire it: broker, source topic, target topic, topic of dead letters."""
+    servers, source, target, dead = args
+    builder = ss.TopologyBuilder()
+    spout = KafkaSpout(source, bootstrap_servers=servers, group="enrich", value="json", until=until)
+    builder.set_spout("orders", spout).add_configuration(
+        "dead_letter_sink", DeadLetterTopic(dead, bootstrap_servers=servers)
+    ).add_configuration("max_retries", 3)
+    builder.set_bolt("enrich", Enrich(), parallelism=2).shuffle_grouping("orders")
+    sink = KafkaBolt(
+        target,
+        bootstrap_servers=servers,
+        key="key",
+        key_format="string",
+        value_format="json",
+    )
+    builder.set_bolt("sink", sink, parallelism=2).local_or_shuffle_grouping("enrich")
+    return builder.create_topology()
+
+
+def fill(servers: str, topics: list[str]) -> None:
+    """Make the topics, and put a hundred orders into the first; and one that is none."""
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": servers})
+    for made in admin.create_topics([NewTopic(name, 1, 1) for name in topics]).values():
+        made.result()
+    producer = Producer({"bootstrap.servers": servers})
+    for number in range(100):
+        order = {"order": number, "customer": 1 + number % 3}
+        producer.produce(topics[0], json.dumps(order).encode())
+    producer.produce(topics[0], b"{ no order")
+    producer.flush()
+
+
+def demo() -> None:
+    """Run it on a broker that is started and filled here."""
+    from sparkstorm.testing import KafkaServer
+
+    topics = ["orders", "orders-enriched", "orders-dead"]
+    with KafkaServer() as server:
+        fill(server.address, topics)
+        run = ss.submit(topology([server.address, *topics], until="latest"), name="kafka-enrich")
+        run.wait_until_drained()
+        statistics = run.stop()
+    [partition] = statistics.partitions["orders"]
+    print(f"{statistics.acked} orders enriched, {statistics.dead_letters} dead letter")
+    print(f"committed up to {partition.committed}, {partition.lag} behind")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--demo"]:
+        demo()
+    else:
+        ss.submit(topology(sys.argv[1:]), name="kafka-enrich").await_termination()

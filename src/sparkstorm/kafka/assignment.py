@@ -1,0 +1,336 @@
+"""The partitions of one spout task, and where each stands. Without any I/O.
+
+What the cluster says comes in (:meth:`Assignment.begin`, ``note_ends``, ``jump``, ``note_there``),
+splits go out (:meth:`Assignment.plan`), verdicts come back, and what is to be committed is asked
+for.
+"""
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+from sparkstorm.components.spout import Positions, Split
+from sparkstorm.kafka.cluster import Partition
+from sparkstorm.kafka.progress import PartitionProgress
+from sparkstorm.kafka.ranges import Range
+from sparkstorm.kafka.stores import Stored
+from sparkstorm.metrics import PartitionStatistics
+from sparkstorm.verdicts import Failure, Reason
+
+__all__ = ["Assignment", "Beginning", "Limits", "merge_splits", "offsets_of"]
+
+_FAIR_SHARE = 1000
+"""Each partition may plan at least so many offsets in its turn: smaller splits cost too much."""
+
+_logger = logging.getLogger("sparkstorm.kafka")
+
+
+class Beginning(NamedTuple):
+    """Where to begin with a partition, and why, if that is not where one would expect."""
+
+    topic_id: str
+    offset: int
+    done: Sequence[Range] = ()
+    why: str = ""
+    skipped: int = 0
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of one partition may be under way.
+
+    Attributes:
+        uncommitted: offsets between the commit point and the last one planned.
+        rate: messages a second.
+    """
+
+    uncommitted: int | None = None
+    rate: float | None = None
+
+
+@final
+@dataclass(slots=True)
+class _Place:
+    """One partition."""
+
+    progress: PartitionProgress
+    topic_id: str
+    end: int
+    until: int | None = None
+    there: bool = True
+    paused: bool = False
+    dirty: bool = True
+    filled: float | None = None
+    tokens: float = 0.0
+
+    @property
+    def stop(self) -> int:
+        """Up to where it may be planned."""
+        return self.end if self.until is None else min(self.end, self.until)
+
+    def allowed(self, rate: float | None, now: float) -> int:
+        """How many messages its rate allows now; what was not used is kept for a second."""
+        if rate is None:
+            return self.end
+        passed = 1.0 if self.filled is None else now - self.filled
+        self.tokens = min(self.tokens + passed * rate, max(rate, 1.0))
+        self.filled = now
+        return int(self.tokens)
+
+
+@final
+class Assignment:
+    """The partitions of one task.
+
+    Args:
+        limits: for each partition.
+        bounded: whether to plan only up to where the partitions ended when they were begun.
+    """
+
+    def __init__(self, limits: Limits, *, bounded: bool = False) -> None:
+        self._limits = limits
+        self._bounded = bounded
+        self._places: dict[Partition, _Place] = {}
+        self._turn = 0
+
+    @property
+    def positions(self) -> dict[Partition, int]:
+        """Up to where each partition is planned."""
+        return {p: place.progress.emitted_to for p, place in self._places.items()}
+
+    @property
+    def known(self) -> dict[Partition, tuple[str, int]]:
+        """For each partition the id of its topic, and up to where it is planned."""
+        return {
+            partition: (place.topic_id, place.progress.emitted_to)
+            for partition, place in self._places.items()
+        }
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether a bounded one is planned to its end."""
+        return self._bounded and all(
+            place.until is not None and place.progress.emitted_to >= place.until
+            for place in self._places.values()
+            if place.there
+        )
+
+    def begin(self, partition: Partition, beginning: Beginning) -> None:
+        """Take up a partition, or begin it anew: a new topic of that name, say."""
+        before = self._places.get(partition)
+        progress = PartitionProgress(
+            beginning.offset,
+            beginning.done,
+            epoch=0 if before is None else before.progress.epoch + 1,
+        )
+        progress.expired = beginning.skipped
+        if before is not None:
+            progress.expired += before.progress.expired
+        self._places[partition] = _Place(progress, beginning.topic_id, end=beginning.offset)
+        if beginning.why:
+            _logger.warning("%s: %s", partition, beginning.why)
+
+    def note_ends(self, ends: Mapping[Partition, int]) -> None:
+        """The partitions may be read up to there."""
+        for partition, end in ends.items():
+            place = self._places.get(partition)
+            if place is not None:
+                place.end = max(end, place.end)
+                if self._bounded and place.until is None:
+                    place.until = end
+
+    def jump(self, partition: Partition, low: int, to: int) -> None:
+        """The log begins at ``low``: go on at ``to``, if what comes before was not planned."""
+        place = self._places.get(partition)
+        if place is not None and to > place.progress.emitted_to:
+            was = place.progress.emitted_to
+            lost = place.progress.jump(to)
+            place.dirty = True
+            _logger.warning(
+                "%s: the log has no offset %s, it begins at %s: going on at %s; %s offsets are "
+                "skipped",
+                *(partition, was, low, to, lost),
+            )
+
+    def note_there(self, there: Collection[Partition]) -> None:
+        """These exist; of others, what is under way may still come back."""
+        for partition, place in self._places.items():
+            if place.there and partition not in there:
+                _logger.warning("%s is gone from the cluster: nothing is read from it", partition)
+            place.there = partition in there
+
+    def plan(self, limit: int, now: float) -> list[Split]:
+        """Return the next splits, together at most ``limit`` offsets, all partitions in turn."""
+        ready = [p for p, place in self._places.items() if self._is_ready(p, place)]
+        splits: list[Split] = []
+        self._turn += 1
+        share = max(-(-limit // max(len(ready), 1)), _FAIR_SHARE)
+        for number in range(len(ready)):
+            partition = ready[(self._turn + number) % len(ready)]
+            wanted = min(share, limit)
+            planned = self._plan(partition, self._places[partition], wanted, now)
+            splits += planned
+            limit -= sum(split.count for split in planned)
+            if limit <= 0:
+                break
+        return splits
+
+    def finish(self, split: Split, positions: Positions, *, given_up: bool = False) -> None:
+        """These were acked, or given up."""
+        place = self._place_of(split)
+        if place is not None:
+            ranges = offsets_of(split, positions)
+            place.progress.finish(ranges)
+            place.dirty = True
+            if given_up:
+                place.progress.dead_letters += sum(stop - start for start, stop in ranges)
+
+    def fail(self, split: Split, positions: Positions, failure: Failure) -> None:
+        """These will be tried again. What merely was not read, or was lost, is still pending."""
+        place = self._place_of(split)
+        if place is not None and failure.counted and failure.reason is not Reason.LOST:
+            place.progress.fail(
+                offsets_of(split, positions), failure.component, failure.message, seen=True
+            )
+
+    def commits(self) -> dict[Partition, Stored]:
+        """What has changed since the last call, to be stored."""
+        changed = {
+            partition: Stored(place.progress.commit_to, list(place.progress.done_beyond))
+            for partition, place in self._places.items()
+            if place.dirty and place.there
+        }
+        for partition in changed:
+            self._places[partition].dirty = False
+        return changed
+
+    def statistics(self) -> list[PartitionStatistics]:
+        """How each partition stands."""
+        return [
+            _statistics(partition, place)
+            for partition, place in sorted(self._places.items())
+            if place.there
+        ]
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return it as JSON's types, for :meth:`restore`."""
+        found: dict[str, Any] = {}
+        for partition, place in self._places.items():
+            numbers = found.setdefault(partition.topic, {})
+            numbers[str(partition.number)] = {"id": place.topic_id, **place.progress.snapshot()}
+        return found
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Take up the progress of an earlier run."""
+        for topic, numbers in snapshot.items():
+            for number, data in numbers.items():
+                progress = PartitionProgress.restore(data)
+                place = _Place(progress, data["id"], end=progress.emitted_to)
+                self._places[Partition(topic, int(number))] = place
+
+    def __repr__(self) -> str:
+        return f"Assignment({len(self._places)} partitions)"
+
+    def _is_ready(self, partition: Partition, place: _Place) -> bool:
+        if not place.there or place.progress.emitted_to >= place.stop:
+            return False
+        most = self._limits.uncommitted
+        full = most is not None and place.progress.emitted_to - place.progress.commit_to >= most
+        if full and not place.paused:
+            _logger.warning(
+                "%s is paused: %s offsets beyond its commit point %s, as many as "
+                "max_uncommitted allows; offset %s holds it back",
+                *(partition, most, place.progress.commit_to, place.progress.oldest),
+            )
+        place.paused = full
+        return not full
+
+    def _plan(self, partition: Partition, place: _Place, limit: int, now: float) -> list[Split]:
+        limit = min(limit, place.allowed(self._limits.rate, now))
+        if limit <= 0:
+            return []
+        progress = place.progress
+        ranges = progress.emit(limit, place.stop, self._limits.uncommitted)
+        place.tokens -= sum(stop - start for start, stop in ranges)
+        data = {
+            "topic": partition.topic,
+            "partition": partition.number,
+            "topic_id": place.topic_id,
+            "epoch": progress.epoch,
+        }
+        return [Split(count=stop - start, data={**data, "start": start}) for start, stop in ranges]
+
+    def _place_of(self, split: Split) -> _Place | None:
+        """The partition of a split, if it is still the one that the split was planned from."""
+        data = split.data
+        place = self._places.get(Partition(data["topic"], data["partition"]))
+        same = place is not None and place.progress.epoch == data["epoch"]
+        return place if same else None
+
+
+def offsets_of(split: Split, positions: Positions) -> list[Range]:
+    """The offsets of positions in a split.
+
+    >>> offsets_of(Split(count=3, data={"start": 100}, only=(1, 2, 7)), [(0, 3)])
+    [(101, 103), (107, 108)]
+    """
+    start: int = split.data["start"]
+    if split.only is None:
+        return [(start + low, start + high) for low, high in positions]
+    ranges: list[Range] = []
+    for low, high in positions:
+        for position in split.only[low:high]:
+            offset = start + position
+            if ranges and ranges[-1][1] == offset:
+                ranges[-1] = (ranges[-1][0], offset + 1)
+            else:
+                ranges.append((offset, offset + 1))
+    return ranges
+
+
+def merge_splits(splits: Sequence[Split]) -> list[Split]:
+    """Put retries of single messages of one partition, in one life of it, together.
+
+    >>> one = Split(count=2, data={"topic": "t", "partition": 0, "start": 10}, only=(0, 5))
+    >>> two = Split(count=1, data={"topic": "t", "partition": 0, "start": 3}, only=(0,))
+    >>> merge_splits([one, two])
+    [Split(count=3, data={'topic': 't', 'partition': 0, 'start': 3}, size=0, only=(0, 7, 12))]
+    """
+    whole = [split for split in splits if split.only is None]
+    groups: dict[tuple[Any, ...], list[Split]] = {}
+    for split in splits:
+        if split.only is not None:
+            data = {name: value for name, value in split.data.items() if name != "start"}
+            groups.setdefault(tuple(sorted(data.items())), []).append(split)
+    return whole + [group[0] if len(group) == 1 else _merged(group) for group in groups.values()]
+
+
+def _merged(splits: Sequence[Split]) -> Split:
+    start = min(split.data["start"] for split in splits)
+    only = sorted(
+        split.data["start"] - start + position for split in splits for position in split.only or ()
+    )
+    return Split(count=len(only), data={**splits[0].data, "start": start}, only=tuple(only))
+
+
+def _statistics(partition: Partition, place: _Place) -> PartitionStatistics:
+    progress = place.progress
+    oldest = progress.oldest
+    held = None if oldest is None else progress.held(oldest)
+    return PartitionStatistics(
+        partition=str(partition),
+        lag=max(0, place.end - progress.commit_to),
+        committed=progress.commit_to,
+        acked_beyond=len(progress.done_beyond),
+        in_flight=progress.pending - progress.failed,
+        in_retry=progress.failed,
+        oldest=oldest,
+        held_by=held.component if held else "",
+        held_why=held.message if held else "",
+        retries=progress.retries,
+        dead_letters=progress.dead_letters,
+        expired=progress.expired,
+        paused=place.paused,
+    )

@@ -1,0 +1,119 @@
+"""The Kafka bolt: one record per tuple, acked when the brokers have it."""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, final
+
+from sparkstorm.components.bolt import Bolt
+from sparkstorm.components.collector import BoltCollector
+from sparkstorm.components.context import TaskContext
+from sparkstorm.config import Config
+from sparkstorm.errors import ConfigError
+from sparkstorm.kafka.client import Sender
+from sparkstorm.kafka.cluster import Cluster
+from sparkstorm.kafka.formats import Format, Writer, writer_of
+from sparkstorm.tuples import Tuple
+
+__all__ = ["KafkaBolt", "Selector"]
+
+Selector: TypeAlias = str | Callable[[Tuple], Any]
+"""The name of a field, or a function of the tuple."""
+
+
+@final
+class KafkaBolt(Bolt):
+    """Writes a record for each tuple, many at a time; a tuple is acked by its delivery report.
+
+    A record that the brokers do not take fails its tuple, with their reason; one that is left
+    without an answer fails when the time is over. So a record may be written twice (its message is
+    tried again), and is never lost.
+
+    Args:
+        topic: its name, or a function of the tuple that returns one.
+        bootstrap_servers: ``host:port``, several with commas between.
+        value: the field that is written, or a function of the tuple.
+        key: the same for the key; None for no key.
+        headers: a function of the tuple that returns (name, bytes) pairs.
+        value_format: how the value is written: ``"bytes"``, ``"string"``, ``"json"``, or a
+            function that returns bytes.
+        key_format: the same for the key.
+        timeout_secs: how long the brokers may take for a record.
+        idempotent: let the brokers drop what the producer sends twice by itself.
+        client: more properties of librdkafka, for security above all. Never logged.
+    """
+
+    transient = ("_waiting", "_answers", "_numbers")
+
+    def __init__(
+        self,
+        topic: str | Callable[[Tuple], str],
+        *,
+        bootstrap_servers: str,
+        value: Selector = "value",
+        key: Selector | None = None,
+        headers: Callable[[Tuple], Sequence[tuple[str, bytes]]] | None = None,
+        value_format: Format | Writer = "bytes",
+        key_format: Format | Writer = "bytes",
+        timeout_secs: float = 30.0,
+        idempotent: bool = True,
+        client: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not topic:
+            raise ConfigError("topic is empty: name the topic to write to, or give a function")
+        self._cluster = Cluster(bootstrap_servers=bootstrap_servers, client=client or {})
+        self._topic = topic
+        self._value = value
+        self._key = key
+        self._headers = headers
+        self._write_value = writer_of(value_format)
+        self._write_key = writer_of(key_format)
+        self._timeout_secs = timeout_secs
+        self._idempotent = idempotent
+
+    def prepare(self, config: Config, context: TaskContext, collector: BoltCollector) -> None:
+        """Share one producer among the tasks in this process."""
+        properties = {
+            "enable_idempotence": self._idempotent,
+            "delivery_timeout_ms": int(self._timeout_secs * 1000),
+        }
+        self._sender = context.shared(
+            f"kafka producer {self._cluster.identity} {sorted(properties.items())}",
+            lambda: Sender(self._cluster, **properties),
+        )
+        self._numbers = itertools.count()
+        self._waiting: dict[int, Tuple] = {}
+        self._answers: list[tuple[int, str | None]] = []
+
+    def execute(self, tup: Tuple) -> None:
+        """Send the record; what became of it is seen at the end of the batch."""
+        topic = self._topic(tup) if callable(self._topic) else self._topic
+        value = self._write_value(_select(self._value, tup))
+        key = None if self._key is None else self._write_key(_select(self._key, tup))
+        headers = self._headers(tup) if self._headers is not None else ()
+        number = next(self._numbers)
+        self._waiting[number] = tup
+        self._sender.send(
+            topic, value, key, headers, lambda error: self._answers.append((number, error))
+        )
+
+    def finish_batch(self) -> None:
+        """Wait for the delivery reports and ack, or fail, each tuple."""
+        # librdkafka itself gives up a record after the time; this is for what it never tells of
+        self._sender.flush(self._timeout_secs + 1.0)
+        answers, self._answers = self._answers, []
+        for number, error in answers:
+            tup = self._waiting.pop(number, None)  # what comes after its batch is too late
+            if tup is not None and error is None:
+                self.collector.ack(tup)
+            elif tup is not None:
+                self.collector.fail(tup, f"Kafka did not take it: {error}")
+        for tup in self._waiting.values():
+            self.collector.fail(tup, f"no answer from Kafka: {self._sender.trouble}")
+        self._waiting = {}
+
+    def __repr__(self) -> str:
+        return f"KafkaBolt({self._topic!r}, {self._cluster!r})"
+
+
+def _select(selector: Selector, tup: Tuple) -> Any:
+    return selector(tup) if callable(selector) else tup[selector]

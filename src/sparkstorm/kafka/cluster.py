@@ -1,0 +1,89 @@
+"""How to reach a Kafka cluster: a value that travels to every process that talks to it."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, final
+
+from sparkstorm.errors import ConfigError
+
+__all__ = ["Cluster", "Partition", "Topic"]
+
+_OURS = {
+    "auto.offset.reset",
+    "enable.auto.commit",
+    "enable.auto.offset.store",
+    "enable.partition.eof",
+    "group.id",
+    "isolation.level",
+}
+"""Properties that the guarantees rest on: nobody else may set them."""
+
+
+class Partition(NamedTuple):
+    """One partition of a topic."""
+
+    topic: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.number}"
+
+
+class Topic(NamedTuple):
+    """A topic as the cluster describes it; another one of the same name has another id."""
+
+    name: str
+    id: str
+    leaders: Mapping[int, tuple[str, int] | None]
+    """For each partition the host and port of its leader, if it has one now."""
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """Its partitions, in order."""
+        return [Partition(self.name, number) for number in sorted(self.leaders)]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """The address of a cluster, and how its clients are to talk to it.
+
+    Args:
+        bootstrap_servers: ``host:port``, several with commas between.
+        client: more properties of librdkafka, for security above all: ``{"security.protocol":
+            "SASL_SSL", "sasl.password": …}``. They are handed to the clients as they are, and
+            shown nowhere.
+        timeout_secs: how long one request may take.
+
+    >>> Cluster(bootstrap_servers="k:9092", client={"sasl.password": "secret"})
+    Cluster(bootstrap_servers='k:9092', timeout_secs=10.0)
+    """
+
+    bootstrap_servers: str
+    client: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    timeout_secs: float = 10.0
+
+    def __post_init__(self) -> None:
+        if not self.bootstrap_servers:
+            raise ConfigError("bootstrap_servers is empty: write host:port of at least one broker")
+        taken = sorted(_OURS & set(self.client))
+        if taken:
+            raise ConfigError(
+                f"the client property {taken[0]!r} is set by sparkstorm: leave it out"
+            )
+
+    @property
+    def identity(self) -> str:
+        """A name for these very settings, which tells nothing of them."""
+        text = repr((self.bootstrap_servers, sorted(self.client.items()), self.timeout_secs))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def properties(self) -> dict[str, Any]:
+        """What every client is made with."""
+        return {
+            "bootstrap.servers": self.bootstrap_servers,
+            # what goes wrong is told by callbacks; librdkafka itself would write to stderr
+            "log_level": 2,
+            **self.client,
+        }

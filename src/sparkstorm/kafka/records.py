@@ -1,0 +1,208 @@
+"""From the records of a split to the messages that the engine takes (on an executor)."""
+
+import datetime
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import Any, Protocol, final
+
+from sparkstorm.components.spout import Messages, Split, Unreadable
+from sparkstorm.errors import ConfigError
+from sparkstorm.kafka.cluster import Partition
+from sparkstorm.kafka.formats import Reader
+from sparkstorm.kafka.ranges import Range
+
+__all__ = ["FIELDS", "Record", "Shape", "origin_of", "wanted", "wanted_ranges"]
+
+FIELDS: dict[str, str] = {
+    "topic": "string",
+    "partition": "int",
+    "offset": "long",
+    "timestamp": "timestamp",
+    "key": "",
+    "value": "",
+    "headers": "array<struct<key:string,value:binary>>",
+    "index": "int",
+}
+"""The fields that a message may have, with their types."""
+
+_SEEK_OVER = 4000
+"""Records that are passed over rather than sought: a seek takes as long as reading so many."""
+
+
+class Record(Protocol):
+    """A record as the client library gives it: nothing is copied until it is asked for."""
+
+    def offset(self) -> int:
+        """Where it stands in its partition."""
+        ...
+
+    def key(self) -> bytes | None:
+        """Its key."""
+        ...
+
+    def value(self) -> bytes | None:
+        """Its value; None for a tombstone."""
+        ...
+
+    def timestamp(self) -> tuple[int, int]:
+        """Its kind (0: the record has none), and milliseconds since 1970."""
+        ...
+
+    def headers(self) -> list[tuple[str, bytes | None]] | None:
+        """Its headers, in order."""
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What becomes of a record: which fields, and how its bytes are read.
+
+    With ``many`` a value is a list, and each of its items is a tuple of its own.
+    """
+
+    fields: tuple[str, ...]
+    key: Reader
+    value: Reader
+    many: bool = False
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.fields if name not in FIELDS]
+        if unknown or not self.fields:
+            what = f"there is no field {unknown[0]!r}" if unknown else "there are no fields"
+            raise ConfigError(f"{what}: choose from {', '.join(FIELDS)}")
+
+    def messages(self, partition: Partition, start: int, records: Sequence[Record]) -> Messages:
+        """Turn records into messages of a split that begins at the offset ``start``."""
+        offsets = [record.offset() - start for record in records]
+        made: dict[str, list[Any]] = {}
+        bad: dict[int, Unreadable] = {}
+        wanted_parts = {*self.fields, "value"} if self.many else {*self.fields}
+        for name in sorted(wanted_parts - {"index"}):
+            made[name], unreadable = self._part(name, partition, records)
+            bad.update(unreadable)
+        if self.many:
+            bad.update(_no_lists(made["value"], bad))
+        good = [n for n in range(len(records)) if n not in bad] if bad else range(len(records))
+        if bad:
+            made = {name: [values[n] for n in good] for name, values in made.items()}
+        positions = [offsets[n] for n in good]
+        if self.many:
+            positions, made = _one_by_one(positions, made)
+        else:
+            made["index"] = [0] * len(positions)
+        return Messages(
+            positions=positions,
+            columns={name: made[name] for name in self.fields},
+            unfit={offsets[n]: why for n, why in bad.items()},
+        )
+
+    def _part(
+        self, name: str, partition: Partition, records: Sequence[Record]
+    ) -> tuple[list[Any], dict[int, Unreadable]]:
+        """One part of every record, and which of them cannot be read."""
+        match name:
+            case "topic":
+                return [partition.topic] * len(records), {}
+            case "partition":
+                return [partition.number] * len(records), {}
+            case "offset":
+                return [record.offset() for record in records], {}
+            case "timestamp":
+                return [_moment(record) for record in records], {}
+            case "headers":
+                return [_headers(record) for record in records], {}
+            case "key":
+                return _read("key", self.key, [record.key() for record in records])
+        return _read("value", self.value, [record.value() for record in records])
+
+
+def _read(
+    name: str, reader: Reader, data: list[bytes | None]
+) -> tuple[list[Any], dict[int, Unreadable]]:
+    if reader is bytes:
+        return data, {}
+    found: list[Any] = []
+    bad: dict[int, Unreadable] = {}
+    for number, one in enumerate(data):
+        value = None
+        try:
+            value = None if one is None else reader(one)
+        except Exception as error:  # noqa: BLE001 - users' functions, and anybody's bytes
+            bad[number] = Unreadable(f"its {name} is unreadable: {type(error).__name__}: {error}")
+        found.append(value)
+    return found, bad
+
+
+def _no_lists(values: list[Any], bad: Mapping[int, Unreadable]) -> dict[int, Unreadable]:
+    return {
+        n: Unreadable(f"its value is no list but {type(items).__name__}, although many is set")
+        for n, items in enumerate(values)
+        if not isinstance(items, list | tuple | None) and n not in bad
+    }
+
+
+def _one_by_one(
+    positions: list[int], made: Mapping[str, list[Any]]
+) -> tuple[list[int], dict[str, list[Any]]]:
+    """A row for each item of each value."""
+    lists = [items or () for items in made["value"]]
+    counts = [len(items) for items in lists]
+
+    def spread(values: list[Any]) -> list[Any]:
+        return list(chain.from_iterable(map(repeat, values, counts)))
+
+    rows = {name: spread(values) for name, values in made.items()}
+    rows["value"] = list(chain.from_iterable(lists))
+    rows["index"] = [n for count in counts for n in range(count)]
+    return spread(positions), rows
+
+
+def wanted_ranges(split: Split) -> list[Range]:
+    """The offsets that a split asks for, as ranges to be read one after the other.
+
+    >>> wanted_ranges(Split(count=3, data={"start": 100}, only=(1, 3, 90_000)))
+    [(101, 104), (90100, 90101)]
+    """
+    start: int = split.data["start"]
+    if split.only is None:
+        return [(start, start + split.count)]
+    ranges: list[Range] = []
+    for position in sorted(split.only):
+        offset = start + position
+        if ranges and offset - ranges[-1][1] <= _SEEK_OVER:
+            ranges[-1] = (ranges[-1][0], offset + 1)
+        else:
+            ranges.append((offset, offset + 1))
+    return ranges
+
+
+def wanted(records: Sequence[Record], offsets: Collection[int] | None) -> Sequence[Record]:
+    """Those of the records that were asked for; all if ``offsets`` is None."""
+    return records if offsets is None else [r for r in records if r.offset() in offsets]
+
+
+def origin_of(record: Record) -> dict[str, Any]:
+    """What a dead letter keeps of a record: its bytes as they are."""
+    return {
+        "offset": record.offset(),
+        "timestamp": _moment(record),
+        "key": record.key(),
+        "value": record.value(),
+        "headers": [[name, value] for name, value in record.headers() or ()],
+    }
+
+
+def _moment(record: Record) -> datetime.datetime | None:
+    kind, millis = record.timestamp()
+    if not kind:
+        return None
+    return _EPOCH + datetime.timedelta(milliseconds=millis)
+
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def _headers(record: Record) -> list[dict[str, Any]]:
+    return [{"key": name, "value": value} for name, value in record.headers() or ()]

@@ -1,0 +1,79 @@
+"""What a Kafka spout reads, and from where: a value, checked once."""
+
+import datetime
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, final
+
+from sparkstorm.errors import ConfigError
+
+__all__ = ["OutOfRange", "Source", "Start", "Topics", "millis_of"]
+
+Topics: TypeAlias = str | Sequence[str] | re.Pattern[str]
+"""A topic's name, several, or a pattern that whole names have to match."""
+
+Start: TypeAlias = Literal["earliest", "latest", "committed"] | datetime.datetime
+"""Where to begin without stored progress."""
+
+OutOfRange: TypeAlias = Literal["earliest", "latest", "fail"] | datetime.datetime
+"""Where to go on when the log no longer has the next offset."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The topics of a spout, and where to begin.
+
+    Attributes:
+        topics: which.
+        start: where to begin with a partition of which no progress is stored.
+        out_of_range: where to go on if the log no longer has the next offset.
+        force_from_start: begin at ``start`` whatever is stored, unless the checkpoint goes on.
+    """
+
+    topics: Topics
+    start: Start = "earliest"
+    out_of_range: OutOfRange = "earliest"
+    force_from_start: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.topics, re.Pattern) and not self.names:
+            raise ConfigError("there is no topic to read: name one, several, or give a pattern")
+        _check("start", self.start, ("earliest", "latest", "committed"))
+        _check("out_of_range", self.out_of_range, ("earliest", "latest", "fail"))
+        if self.force_from_start and self.start == "committed":
+            raise ConfigError(
+                "force_from_start passes over what is committed: choose another start"
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The topics that are named; none if there is a pattern."""
+        if isinstance(self.topics, re.Pattern):
+            return ()
+        return (self.topics,) if isinstance(self.topics, str) else tuple(self.topics)
+
+    @property
+    def several(self) -> bool:
+        """Whether it may be more than one topic."""
+        return len(self.names) != 1
+
+    def picks(self, name: str) -> bool:
+        """Whether a topic of this name belongs to it."""
+        if isinstance(self.topics, re.Pattern):
+            return self.topics.fullmatch(name) is not None
+        return name in self.names
+
+
+def millis_of(moment: datetime.datetime) -> int:
+    """The moment in milliseconds since 1970, as Kafka counts time."""
+    return int(moment.timestamp() * 1000)
+
+
+def _check(name: str, value: object, words: tuple[str, ...]) -> None:
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is None:
+            raise ConfigError(f"{name} is a time without a time zone: {value}. Give it one")
+    elif value not in words:
+        raise ConfigError(f"{name} is {value!r}: use {', '.join(map(repr, words))} or a datetime")

@@ -1,0 +1,293 @@
+"""The Kafka spout: planned in the driver, read by the executors."""
+
+import secrets
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, final
+
+from sparkstorm.clock import Clock, SystemClock
+from sparkstorm.components.context import TaskContext
+from sparkstorm.components.spout import (
+    EXPIRED,
+    Messages,
+    PartitionedSpout,
+    Positions,
+    Split,
+)
+from sparkstorm.config import Config
+from sparkstorm.errors import ConfigError
+from sparkstorm.kafka.assignment import Assignment, Limits, merge_splits
+from sparkstorm.kafka.client import KafkaDesk, OutOfRangeError, RangeReader, shared_reader
+from sparkstorm.kafka.cluster import Cluster, Partition
+from sparkstorm.kafka.formats import Format, Reader, reader_of, type_of
+from sparkstorm.kafka.records import FIELDS, Shape, origin_of, wanted, wanted_ranges
+from sparkstorm.kafka.source import OutOfRange, Source, Start, Topics
+from sparkstorm.kafka.stores import GroupStore, ProgressStore
+from sparkstorm.kafka.watch import Watch
+from sparkstorm.kafka.zookeeper import ZooKeeperProgress
+from sparkstorm.metrics import PartitionStatistics
+from sparkstorm.streams import Outputs
+from sparkstorm.verdicts import Failure
+
+__all__ = ["KafkaSpout"]
+
+
+@final
+class KafkaSpout(PartitionedSpout):
+    """One message per record of one or several topics, read at scale by the executors.
+
+    Progress is in the checkpoint, and in Kafka as the group's committed offsets, so that lag tools
+    show it; the text stored with an offset holds what was acked beyond it. A record that fails is
+    read again by its offset, beside new ones; it holds back the commit and nothing else.
+
+    Args:
+        topics: a topic, several, or a pattern (``re.compile("orders-.*")``). New topics that match
+            and new partitions are found while it runs.
+        bootstrap_servers: ``host:port``, several with commas between.
+        group: the consumer group that progress is committed for. It must have no other members.
+        start: where to begin without progress: ``"earliest"``, ``"latest"``, a datetime, or
+            ``"committed"`` if there must be progress.
+        until: ``"latest"`` to end where the topics end now; by default it never ends.
+        key: how keys are read: ``"bytes"``, ``"string"``, ``"json"``, or a function of bytes.
+        value: how values are read. A record without a value (a tombstone) has None.
+        fields: what its tuples hold: of ``topic``, ``partition``, ``offset``, ``timestamp``,
+            ``key``, ``value``, ``headers``, ``index``.
+        many: values are lists, and each item becomes a tuple, all of one message: if one fails,
+            all come again, each with its ``index``, so that a bolt can skip what it did.
+        out_of_range: where to go on if the log no longer has the next offset: ``"earliest"``,
+            ``"latest"``, a datetime, or ``"fail"``. Never without a warning.
+        progress: keep progress in ZooKeeper (:class:`ZooKeeperProgress`), not in the group.
+        force_from_start: begin at ``start`` even if the group has progress; a run that goes on
+            with its checkpoint goes on all the same.
+        max_uncommitted: a partition is paused when so many offsets lie beyond its commit point.
+        rate: messages a second that may be read from one partition.
+        commit_secs: how often progress is committed to Kafka.
+        refresh_secs: how often to look for new topics and partitions.
+        connect_secs: how long to wait at the start for a cluster that does not answer.
+        client: more properties of librdkafka, for security above all. Never logged.
+        timeout_secs: how long one request may take.
+    """
+
+    def __init__(
+        self,
+        topics: Topics,
+        *,
+        bootstrap_servers: str,
+        group: str,
+        start: Start = "earliest",
+        until: str | None = None,
+        key: Format | Reader = "bytes",
+        value: Format | Reader = "bytes",
+        fields: Sequence[str] = ("topic", "partition", "offset", "key", "value"),
+        many: bool = False,
+        out_of_range: OutOfRange = "earliest",
+        progress: ZooKeeperProgress | None = None,
+        force_from_start: bool = False,
+        max_uncommitted: int | None = 10_000_000,
+        rate: float | None = None,
+        commit_secs: float = 1.0,
+        refresh_secs: float = 5.0,
+        connect_secs: float = 60.0,
+        client: Mapping[str, Any] | None = None,
+        timeout_secs: float = 10.0,
+    ) -> None:
+        if not group:
+            raise ConfigError("group is empty: name the consumer group that progress is kept for")
+        if until not in (None, "latest"):
+            raise ConfigError(f"until is {until!r}: use 'latest' or None")
+        self._cluster = Cluster(
+            bootstrap_servers=bootstrap_servers, client=client or {}, timeout_secs=timeout_secs
+        )
+        self._group = group
+        self._source = Source(
+            topics=topics,
+            start=start,
+            out_of_range=out_of_range,
+            force_from_start=force_from_start,
+        )
+        self._progress = progress
+        self._shape = Shape(tuple(fields), reader_of(key), reader_of(value), many)
+        self.outputs: Outputs = _outputs(fields, type_of(key), None if many else type_of(value))
+        self._commit_secs = commit_secs
+        self._refresh_secs = refresh_secs
+        self._connect_secs = connect_secs
+        limits = Limits(uncommitted=max_uncommitted, rate=rate)
+        self._assignment = Assignment(limits, bounded=until is not None)
+        self._clock: Clock = SystemClock()
+        self._committed_at: float | None = None
+        self._watch: Watch | None = None
+        self._topology_id = ""
+
+    def open(self, config: Config, context: TaskContext) -> None:
+        """Find the partitions of this task, waiting for the cluster if need be."""
+        tasks, mine = len(context.component_tasks(context.component)), context.task_index
+        self._clock = context.clock
+        self._topology_id = self._topology_id or f"{context.topology}-{secrets.token_hex(4)}"
+        desk = KafkaDesk(self._cluster, self._group)
+        self._watch = Watch(
+            desk,
+            self._store(desk, context.topology),
+            self._source,
+            lambda partition: _place_of(partition, tasks) == mine,
+            refresh_secs=self._refresh_secs,
+        )
+        try:
+            self._watch.start(self._assignment.known, self._connect_secs)
+        except BaseException:
+            self._watch.close()
+            raise
+        self._take_news(self._watch)
+
+    def close(self) -> None:
+        """Commit the last progress and leave the cluster."""
+        if self._watch is not None:
+            self._watch.commit(self._assignment.commits())
+            self._watch.close()
+            self._watch = None
+
+    def plan(self, limit: int) -> list[Split]:
+        """Return ranges of offsets, of all partitions in turn; none while the cluster is away."""
+        if self._watch is None:
+            return []
+        self._take_news(self._watch)
+        self._commit_if_due()
+        if self._watch.trouble:
+            return []
+        return self._assignment.plan(limit, self._clock.monotonic())
+
+    def read(self, split: Split) -> Iterator[Messages]:
+        """Read a range of offsets, or single ones of it (on an executor)."""
+        reader = shared_reader(self._cluster)
+        partition, start = _partition_of(split), split.data["start"]
+        offsets = None if split.only is None else {start + position for position in split.only}
+        with reader.lock:
+            for records, gone in _records(reader, partition, split):
+                messages = self._shape.messages(partition, start, wanted(records, offsets))
+                unfit = {
+                    offset - start: EXPIRED
+                    for offset in gone
+                    if offsets is None or offset in offsets
+                }
+                yield Messages(
+                    positions=messages.positions,
+                    columns=messages.columns,
+                    unfit={**messages.unfit, **unfit},
+                )
+
+    def merge(self, splits: Sequence[Split]) -> list[Split]:
+        """Read single records of one partition together: seeking costs as much as a whole fetch."""
+        return merge_splits(splits)
+
+    def origins(self, split: Split) -> list[Mapping[str, Any]]:
+        """The records as they are: offset, timestamp, key, value and headers."""
+        reader = shared_reader(self._cluster)
+        start = split.data["start"]
+        offsets = [start + position for position in split.only or ()]
+        found: dict[int, Mapping[str, Any]] = {}
+        with reader.lock:
+            for records, _ in _records(reader, _partition_of(split), split):
+                found.update((r.offset(), origin_of(r)) for r in wanted(records, set(offsets)))
+        return [found.get(offset, {"offset": offset}) for offset in offsets]
+
+    def msg_id(self, split: Split, position: int) -> tuple[str, int, int]:
+        """Return topic, partition and offset."""
+        number = position if split.only is None else split.only[position]
+        return (*_partition_of(split), split.data["start"] + number)
+
+    def ack(self, split: Split, positions: Positions) -> None:
+        """Note that these are done."""
+        self._assignment.finish(split, positions)
+        self._commit_if_due()
+
+    def fail(self, split: Split, positions: Positions, failure: Failure) -> None:
+        """Note what holds back the commit."""
+        self._assignment.fail(split, positions, failure)
+
+    def give_up(self, split: Split, positions: Positions, failure: Failure) -> None:
+        """Go on across these."""
+        self._assignment.finish(split, positions, given_up=True)
+        self._commit_if_due()
+
+    def partitions(self) -> list[PartitionStatistics]:
+        """How each partition of this task stands."""
+        return self._assignment.statistics()
+
+    def snapshot(self) -> Any:
+        """Return the progress of each partition."""
+        return {"topology_id": self._topology_id, "partitions": self._assignment.snapshot()}
+
+    def restore(self, snapshot: Any) -> None:
+        """Take up the progress of an earlier run."""
+        self._topology_id = snapshot["topology_id"]
+        self._assignment.restore(snapshot["partitions"])
+
+    def exhausted(self) -> bool:
+        """Whether a spout with ``until`` has planned everything."""
+        return self._assignment.exhausted
+
+    def __repr__(self) -> str:
+        return f"KafkaSpout({self._source.topics!r}, group={self._group!r}, {self._cluster!r})"
+
+    def _store(self, desk: KafkaDesk, topology: str) -> ProgressStore:
+        if self._progress is None:
+            return GroupStore(desk, topology)
+        names = {"id": self._topology_id, "name": topology}
+        return self._progress.open(names, several=self._source.several)
+
+    def _take_news(self, watch: Watch) -> None:
+        for news in watch.take(self._assignment.positions):
+            if news.there is not None:
+                self._assignment.note_there(news.there)
+            for partition, beginning in news.begun.items():
+                self._assignment.begin(partition, beginning)
+            for jump in news.jumps:
+                self._assignment.jump(*jump)
+            self._assignment.note_ends(news.ends)
+
+    def _commit_if_due(self) -> None:
+        now = self._clock.monotonic()
+        if self._watch is not None and (
+            self._committed_at is None or now - self._committed_at >= self._commit_secs
+        ):
+            self._committed_at = now
+            self._watch.commit(self._assignment.commits())
+
+
+def _records(
+    reader: RangeReader, partition: Partition, split: Split
+) -> Iterator[tuple[Sequence[Any], range]]:
+    """Yield what is there of a split, and the offsets that its source no longer has."""
+    whole = range(split.data["start"], wanted_ranges(split)[-1][1])
+    if reader.topic_id(partition.topic) != split.data["topic_id"]:
+        yield (), whole
+        return
+    for start, stop in wanted_ranges(split):
+        while start < stop:
+            try:
+                for records in reader.read(partition, start, stop):
+                    yield records, range(0)
+                    start = records[-1].offset() + 1
+                break
+            except OutOfRangeError as error:
+                low, high = min(stop, error.low), max(start, error.high)
+                yield (), range(start, low)
+                yield (), range(high, stop)
+                start, stop = max(start, low), min(stop, high)
+    yield (), range(0)
+
+
+def _outputs(fields: Sequence[str], key: str | None, value: str | None) -> Outputs:
+    """The declared stream: with types if all of them are known."""
+    types = {**FIELDS, "key": key, "value": value}
+    if all(types.get(name) for name in fields):
+        return ", ".join(f"{name} {types[name]}" for name in fields)
+    return list(fields)
+
+
+def _partition_of(split: Split) -> Partition:
+    return Partition(split.data["topic"], split.data["partition"])
+
+
+def _place_of(partition: Partition, tasks: int) -> int:
+    """The task of a partition: the same in every run, and those of one topic spread evenly."""
+    return (zlib.crc32(partition.topic.encode()) + partition.number) % tasks

@@ -1,0 +1,112 @@
+"""Where progress is kept beside the checkpoint: a protocol, and Kafka's own group offsets."""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol, final
+
+from sparkstorm.kafka.ack_map import decode_acks, encode_acks
+from sparkstorm.kafka.client import KafkaDesk
+from sparkstorm.kafka.cluster import Partition, Topic
+from sparkstorm.kafka.ranges import Range
+
+__all__ = ["GroupStore", "ProgressStore", "Stored"]
+
+_MOST_TEXT = 4095
+"""What a broker takes with an offset by default, in UTF-16 units, less the client's NUL."""
+
+_logger = logging.getLogger("sparkstorm.kafka")
+
+
+class Stored(NamedTuple):
+    """The progress of one partition as it is stored."""
+
+    offset: int
+    done: Sequence[Range] = ()
+    topology: str = ""
+
+
+class ProgressStore(Protocol):
+    """Keeps the progress of partitions, for the next run and for tools that show the lag.
+
+    All methods run on one thread at a time, may block, and raise ``SpoutConnectionError`` if the
+    store does not answer.
+    """
+
+    def load(self, partitions: Sequence[Partition]) -> dict[Partition, Stored]:
+        """Return what is stored of these partitions, where anything is."""
+        ...
+
+    def save(self, progress: Mapping[Partition, Stored], topics: Mapping[str, Topic]) -> int:
+        """Store progress; return how many acks beyond the offsets did not fit."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
+@final
+class GroupStore:
+    """Kafka's consumer group offsets; acks beyond an offset are in its metadata.
+
+    Args:
+        desk: the cluster and the group.
+        topology: the topology's name.
+    """
+
+    def __init__(self, desk: KafkaDesk, topology: str) -> None:
+        self._desk = desk
+        self._topology = topology
+
+    def load(self, partitions: Sequence[Partition]) -> dict[Partition, Stored]:
+        """Return what the group has committed."""
+        return {
+            partition: _from_text(partition, offset, text)
+            for partition, (offset, text) in self._desk.committed(partitions).items()
+        }
+
+    def save(self, progress: Mapping[Partition, Stored], topics: Mapping[str, Topic]) -> int:
+        """Commit the offsets."""
+        dropped, commits = 0, {}
+        for partition, stored in progress.items():
+            text, kept_to = to_text(stored, self._topology)
+            dropped += sum(stop - start for start, stop in stored.done if start >= kept_to)
+            commits[partition] = (stored.offset, text)
+        self._desk.commit(commits)
+        return dropped
+
+    def close(self) -> None:
+        """Nothing: the desk is closed by its owner."""
+
+
+def to_text(stored: Stored, topology: str) -> tuple[str, int]:
+    """The metadata of a commit, and up to which offset it knows what is done.
+
+    >>> to_text(Stored(7, [(8, 10)]), "enrich")
+    ('{"sparkstorm":1,"topology":"enrich","acks":"bYA"}', 10)
+    """
+    frame = {"sparkstorm": 1, "topology": topology, "acks": ""}
+    room = _MOST_TEXT - len(_to_json(frame))
+    acks, kept_to = encode_acks(stored.offset, stored.done, max(room, 0))
+    return _to_json({**frame, "acks": acks}), kept_to
+
+
+def _to_json(data: object) -> str:
+    return json.dumps(data, separators=(",", ":"))
+
+
+def _from_text(partition: Partition, offset: int, text: str) -> Stored:
+    """What others wrote there is not ours: then only the offset counts."""
+    try:
+        data = json.loads(text)
+        acks = decode_acks(offset, data["acks"]) if data["sparkstorm"] == 1 else []
+        return Stored(offset, acks, str(data["topology"]))
+    except (ValueError, TypeError, KeyError) as error:
+        if "sparkstorm" in text:
+            _logger.warning(
+                "%s: the acks stored beyond the offset %s are unreadable (%s): what was done "
+                "beyond it is processed again",
+                *(partition, offset, error),
+            )
+        return Stored(offset)

@@ -1,0 +1,203 @@
+"""A broker for the tests, and a hand to play with it: topics, records, what a group committed."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import confluent_kafka as ck
+import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from sparkstorm.errors import EnvironmentFault
+from sparkstorm.testing import KafkaServer
+
+_PATIENCE_SECS = 60.0
+
+
+class Hand:
+    """Does to a broker what users and other programs do."""
+
+    def __init__(self, server: KafkaServer) -> None:
+        self.server = server
+        self.address = server.address
+        self.admin = AdminClient({"bootstrap.servers": self.address, "log_level": 2})
+
+    def topic(self, partitions: int = 1, name: str = "", **config: Any) -> str:
+        """Make a topic."""
+        name = name or f"t-{uuid.uuid4().hex[:8]}"
+        settings = {key.replace("_", "."): str(value) for key, value in config.items()}
+        self.admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result()
+        wait_for(lambda: name in self.admin.list_topics(timeout=5).topics)
+        return name
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic and wait until it is gone."""
+        self.admin.delete_topics([name])[name].result()
+        wait_for(lambda: name not in self.admin.list_topics(timeout=5).topics)
+
+    def add_partitions(self, name: str, total: int) -> None:
+        """Let a topic have so many partitions."""
+        self.admin.create_partitions([NewPartitions(name, total)])[name].result()
+        wait_for(lambda: len(self._described(name).partitions) == total)
+
+    def put(
+        self,
+        topic: str,
+        values: Iterable[Any],
+        partition: int = 0,
+        *,
+        compressed: bool = False,
+        **more: Any,
+    ) -> None:
+        """Produce values, as text; compressed ones in batches as large as can be."""
+        settings = {"compression.type": "gzip" if compressed else "none", "linger.ms": 200}
+        producer = ck.Producer({"bootstrap.servers": self.address, "log_level": 2, **settings})
+        for value in values:
+            data = value if value is None or isinstance(value, bytes) else str(value).encode()
+            while True:
+                try:
+                    producer.produce(topic, data, partition=partition, **more)
+                except BufferError:
+                    producer.poll(0.1)
+                else:
+                    break
+        assert producer.flush(30) == 0
+
+    def put_aborted(self, topic: str, values: Sequence[Any], partition: int = 0) -> None:
+        """Produce values in a transaction that is aborted: offsets that nobody ever reads."""
+        self._transact(topic, values, partition, commit=False)
+
+    def put_committed(self, topic: str, values: Sequence[Any], partition: int = 0) -> None:
+        """Produce values in a transaction; a control record follows them."""
+        self._transact(topic, values, partition, commit=True)
+
+    @contextmanager
+    def open_transaction(self, topic: str, values: Sequence[Any]) -> Iterator["Transaction"]:
+        """Produce values in a transaction that the test decides."""
+        yield Transaction(self.address, topic, values)
+
+    def read_offsets(self, topic: str) -> list[int]:
+        """The offsets that hold a record."""
+        consumer = ck.Consumer(
+            {
+                "bootstrap.servers": self.address,
+                "group.id": "x",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+            }
+        )
+        consumer.assign([ck.TopicPartition(topic, 0, 0)])
+        found: list[int] = []
+        while True:
+            message = consumer.poll(5)
+            if message is None or message.error() is not None:
+                break
+            found.append(message.offset())
+        consumer.close()
+        return found
+
+    def end(self, topic: str, partition: int = 0) -> int:
+        """The offset of the next record."""
+        return self._consumer("x").get_watermark_offsets(ck.TopicPartition(topic, partition), 10)[1]
+
+    def start(self, topic: str, partition: int = 0) -> int:
+        """The first offset that is still there."""
+        return self._consumer("x").get_watermark_offsets(ck.TopicPartition(topic, partition), 10)[0]
+
+    def delete_before(self, topic: str, offset: int, partition: int = 0) -> None:
+        """Delete records, as retention would."""
+        wanted = ck.TopicPartition(topic, partition, offset)
+        next(iter(self.admin.delete_records([wanted]).values())).result()
+
+    def committed(self, group: str, topic: str, partition: int = 0) -> tuple[int, str]:
+        """The offset and the text that a group has committed."""
+        [found] = self._consumer(group).committed([ck.TopicPartition(topic, partition)], timeout=10)
+        return found.offset, found.metadata or ""
+
+    def commit(self, group: str, topic: str, offset: int, text: str = "") -> None:
+        """Commit an offset for a group, as another program would."""
+        wanted = [ck.TopicPartition(topic, 0, offset, metadata=text)]
+        self._consumer(group).commit(offsets=wanted, asynchronous=False)
+
+    def read_all(self, topic: str, count: int) -> list[ck.Message]:
+        """Read so many records of a topic from its beginning."""
+        consumer = self._consumer(uuid.uuid4().hex)
+        consumer.assign([ck.TopicPartition(topic, 0, 0)])
+        found: list[ck.Message] = []
+        deadline = time.monotonic() + _PATIENCE_SECS
+        while len(found) < count and time.monotonic() < deadline:
+            found += [m for m in consumer.consume(count, 0.1) if m.error() is None]
+        consumer.close()
+        return found
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Wait until a condition holds."""
+        wait_for(condition)
+
+    def _described(self, name: str) -> Any:
+        return self.admin.list_topics(name, timeout=5).topics[name]
+
+    def _consumer(self, group: str) -> ck.Consumer:
+        return ck.Consumer(
+            {"bootstrap.servers": self.address, "group.id": group, "enable.auto.commit": False}
+        )
+
+    def _transact(self, topic: str, values: Sequence[Any], partition: int, *, commit: bool) -> None:
+        transaction = Transaction(self.address, topic, values, partition)
+        (transaction.commit if commit else transaction.abort)()
+
+
+class Transaction:
+    """Values that were produced in a transaction."""
+
+    def __init__(self, address: str, topic: str, values: Sequence[Any], partition: int = 0) -> None:
+        self._producer = ck.Producer(
+            {"bootstrap.servers": address, "transactional.id": uuid.uuid4().hex, "log_level": 2}
+        )
+        self._producer.init_transactions(30)
+        self._producer.begin_transaction()
+        for value in values:
+            self._producer.produce(topic, str(value).encode(), partition=partition)
+        self._producer.flush(30)
+
+    def commit(self) -> None:
+        """They are to be read."""
+        self._producer.commit_transaction(30)
+
+    def abort(self) -> None:
+        """They are not."""
+        self._producer.abort_transaction(30)
+
+
+def wait_for(condition: Callable[[], bool], secs: float = _PATIENCE_SECS) -> None:
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + secs
+    while not condition():
+        assert time.monotonic() < deadline, "the condition never came to hold"
+        time.sleep(0.02)
+
+
+def started(server: KafkaServer, absent: Callable[[str], NoReturn]) -> KafkaServer:
+    """Start a server, or skip the test."""
+    try:
+        server.start()
+    except EnvironmentFault as fault:
+        absent(str(fault))
+    return server
+
+
+@pytest.fixture(scope="session")
+def kafka(absent: Callable[[str], NoReturn]) -> Iterator[Hand]:
+    """A broker that stays up; each test makes topics of its own."""
+    with started(KafkaServer({"log.cleaner.backoff.ms": "200"}), absent) as server:
+        yield Hand(server)
+
+
+@pytest.fixture
+def mortal_kafka(absent: Callable[[str], NoReturn]) -> Iterator[Hand]:
+    """A broker of one test alone, which may kill it."""
+    with started(KafkaServer(), absent) as server:
+        yield Hand(server)
