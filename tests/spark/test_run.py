@@ -57,6 +57,17 @@ class CountLines(ss.StatefulBolt):
         self.collector.ack(tup)
 
 
+class LookUp(ss.StatefulBolt):
+    """Comes with a large table."""
+
+    def __init__(self, table: bytes) -> None:
+        self.table = table
+
+    def execute(self, tup: ss.Tuple) -> None:
+        assert len(self.table) > tup["n"]
+        self.collector.ack(tup)
+
+
 class Breaking(ss.Spout):
     """Raises in next_tuple."""
 
@@ -253,5 +264,13 @@ def test_a_source_may_have_nothing_for_a_while(spark: Any) -> None:
     feeder = FeederSpout("n int")
     with ss.submit(wired(feeder, Ack()), session=spark) as run:
         wait_for(lambda: run.statistics().batches > 0, run)
+        feeder.feed([1], msg_id=1)
+        wait_for(lambda: feeder.acked == [1], run)
+
+
+def test_a_topology_may_be_large(spark: Any) -> None:
+    """PySpark broadcasts functions of more than a megabyte, which stateful stages cannot read."""
+    feeder = FeederSpout("n int")
+    with ss.submit(wired(feeder, LookUp(bytes(3_000_000))), session=spark) as run:
         feeder.feed([1], msg_id=1)
         wait_for(lambda: feeder.acked == [1], run)
