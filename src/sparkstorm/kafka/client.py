@@ -261,21 +261,26 @@ class RangeReader:
             fetch_queue_backoff_ms=5,
         )
         self._admin: Any = None
-        self._known: dict[str, tuple[float, str]] = {}
+        self._known: dict[str, tuple[float, str | None]] = {}
         self.lock = threading.Lock()
 
     def topic_id(self, name: str) -> str | None:
-        """The id of the topic of that name, as of the last second; None if there is none."""
-        at, known = self._known.get(name, (-1.0, ""))
+        """The id of the topic of that name, as of the last second; None if there is none.
+
+        A broker that has just started may know of no topic, so that is asked again for a while.
+        """
+        at, known = self._known.get(name, (-1.0, None))
         if time.monotonic() - at < 1.0:
             return known
         if self._admin is None:
-            self._admin, _ = _make(AdminClient, self._cluster)
-        found = _describe(self._admin, [name], self._cluster.timeout_secs, self._troubles)
-        if name not in found:
-            return None
-        self._known[name] = (time.monotonic(), found[name].id)
-        return found[name].id
+            self._admin, self._admin_troubles = _make(AdminClient, self._cluster)
+        secs, found, deadline = self._cluster.timeout_secs, {}, self._deadline()
+        while name not in found and time.monotonic() < deadline:
+            found = _describe(self._admin, [name], secs, self._admin_troubles)
+            if name not in found:
+                time.sleep(_LOOK_SECS)
+        self._known[name] = (time.monotonic(), found[name].id if name in found else None)
+        return self._known[name][1]
 
     def read(self, partition: Partition, start: int, stop: int) -> Iterator[list[Record]]:
         """Yield the records of ``[start, stop)``, ascending, in lists.

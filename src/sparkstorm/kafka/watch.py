@@ -24,6 +24,8 @@ __all__ = ["ClusterView", "Jump", "News", "Watch"]
 _LOOK_SECS = 0.1
 _AWAY_SECS = 0.5
 """The pause after a look that failed."""
+_TOPIC_SECS = 5.0
+"""A topic that is missing at the start may be on its way: brokers that start know of none yet."""
 _SAY_SECS = 10.0
 """How often waiting for a cluster at the start is mentioned."""
 
@@ -134,21 +136,17 @@ class Watch:
         """
         self._ids = {partition: topic_id for partition, (topic_id, _) in known.items()}
         self._positions = {partition: offset for partition, (_, offset) in known.items()}
-        deadline, say = time.monotonic() + patience_secs, time.monotonic()
+        began = say = time.monotonic()
         while True:
             try:
                 self.look()
                 break
             except SpoutConnectionError as error:
-                if isinstance(error, RefusedError | _MisfitError):
-                    raise
-                if time.monotonic() > deadline:
-                    raise SpoutConnectionError(
-                        f"{error}. Gave up after {patience_secs:g} s"
-                    ) from error
-                if time.monotonic() >= say:
+                now = time.monotonic()
+                self._check_patience(error, now - began, patience_secs)
+                if now >= say:
                     _logger.warning("%s; waiting for it", error)
-                    say += _SAY_SECS
+                    say = now + _SAY_SECS
                 self._stop.wait(_AWAY_SECS)
         self._thread.start()
 
@@ -190,10 +188,30 @@ class Watch:
         news = news._replace(ends=self._cluster.ends(self._partitions))
         if refresh:
             self._refreshed = now
-        with self._lock:
-            self._news.append(news)
+        self._leave(news)
         self._ids.update((p, beginning.topic_id) for p, beginning in news.begun.items())
         self._store_commits()
+
+    def _check_patience(
+        self, error: SpoutConnectionError, waited: float, patience_secs: float
+    ) -> None:
+        """Raise an error of the first look if it is not to be waited for any longer."""
+        if isinstance(error, RefusedError | _MisfitError):
+            raise error
+        if isinstance(error, _MissingTopicError) and waited > min(_TOPIC_SECS, patience_secs):
+            raise error
+        if waited > patience_secs:
+            raise SpoutConnectionError(f"{error}. Gave up after {patience_secs:g} s") from error
+
+    def _leave(self, news: News) -> None:
+        """Put news with those that were not taken yet, so that they do not become many."""
+        with self._lock:
+            if self._news and not news.begun and not news.jumps:
+                last = self._news[-1]
+                there = last.there if news.there is None else news.there
+                self._news[-1] = last._replace(ends={**last.ends, **news.ends}, there=there)
+            else:
+                self._news.append(news)
 
     def _run(self) -> None:
         while not self._stop.wait(_AWAY_SECS if self._trouble else _LOOK_SECS):
@@ -222,7 +240,9 @@ class Watch:
         found = self._cluster.topics(names)
         missing = [name for name in self._source.names if name not in found]
         if missing and self._refreshed is None:
-            raise _MisfitError(f"there is no topic {missing[0]!r}: create it, or mend its name")
+            raise _MissingTopicError(
+                f"there is no topic {missing[0]!r}: create it, or mend its name"
+            )
         there = [p for topic in found.values() for p in topic.partitions if self._mine(p)]
         self._topics, self._partitions = found, tuple(there)
         begun = self._begin()
@@ -334,6 +354,10 @@ class Watch:
                 dropped,
             )
         self.acks_dropped = dropped
+
+
+class _MissingTopicError(SpoutConnectionError):
+    """A topic that was named is not there."""
 
 
 class _MisfitError(SpoutConnectionError):
