@@ -17,6 +17,7 @@ COMPONENT_KEYS = frozenset(
         "max_spout_pending",
         "retry_backoff_max_secs",
         "retry_backoff_secs",
+        "state_backend",
         "tick_tuple_freq_secs",
         "user",
     }
@@ -110,6 +111,13 @@ class Config(BaseModel):
         alias="topology.partitions",
         description="Partitions of every exchange. Unset: Spark's default parallelism. "
         "Fixed by the checkpoint once there is one.",
+    )
+    state_backend: Literal["memory", "rocksdb"] = Field(
+        "memory",
+        alias="topology.state.backend",
+        description="Where a StatefulBolt finds its keys: all in the worker's memory, logged batch "
+        "by batch; or in Spark's RocksDB, read and written one by one (some 50 µs each), for "
+        "state larger than memory. Fixed by the checkpoint once there is one.",
     )
     max_retries: int | None = Field(
         16,

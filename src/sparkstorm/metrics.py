@@ -83,10 +83,10 @@ class Statistics:
         failed: attempts that ended in ``fail``, by any reason.
         pending: messages in a batch, open after it, or waiting for a retry.
         retried: attempts after the first.
-        given_up: messages whose retries are used up.
+        given_up: messages that will not be tried again, replayed dead letters among them.
         left_failed: messages that failed and that their spout has not emitted again.
         failures: how many attempts failed for each reason.
-        dead_letters: messages given up that were kept, in the files or by a sink.
+        dead_letters: those given up that were kept, in the files or by a sink.
         dead_letter_faults: how often a sink raised, so that the files took its letters.
         replayed: dead letters that were emitted again and acked.
         batches: committed batches.

@@ -131,6 +131,25 @@ class AsyncState(ss.StatefulBolt):
         self.collector.ack(tup)
 
 
+class Running(ss.BasicBolt):
+    """Keeps a running total, its history and a cache in attributes."""
+
+    outputs = "total long, history string"
+    stateful = True
+    transient = ("cache",)
+
+    def prepare(self, config: ss.Config, context: ss.TaskContext) -> None:
+        """Start from nothing."""
+        self.total, self.history, self.lock = 0, [], threading.Lock()
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        """Add a number."""
+        self.cache = tup["n"]
+        self.total += tup["n"]
+        self.history.append(tup["n"])
+        collector.emit([self.total, str(self.history)])
+
+
 class Forgetful(ss.BasicBolt):
     """Counts in an attribute although it keeps no state."""
 
@@ -155,10 +174,11 @@ def wired(outputs: str | list[str], bolt: Any, **options: Any) -> tuple[FeederSp
     return feeder, builder.create_topology()
 
 
-def test_state_is_kept_undone_and_copied(run_topology: Any) -> None:
+@pytest.mark.parametrize("backend", ["memory", "rocksdb"])
+def test_state_is_kept_undone_and_copied(run_topology: Any, backend: str) -> None:
     """State survives batches; a raise undoes its writes; a value changed in place stays."""
     feeder, topology = wired(["command", "key", "value"], Ledger())
-    with run_topology(topology) as play:
+    with run_topology(topology, {"state_backend": backend}) as play:
         feeder.feed(["put", "a", 1], msg_id=1)
         feeder.feed(["append", "list", "x"], msg_id=2)
         play.settle()
@@ -257,6 +277,17 @@ def test_changed_attribute_stops_the_topology(run_topology: Any) -> None:
             play.settle()
         for words in ("'bolt'", "Forgetful", "'seen'", "StatefulBolt", "transient = ('seen',)"):
             assert words in str(caught.value)
+
+
+def test_attributes_of_a_stateful_bolt_are_kept(run_topology: Any) -> None:
+    """``stateful = True``: attributes are state; what cannot be pickled is prepared anew."""
+    feeder, topology = wired("n int", Running(), parallelism=2)
+    with run_topology(topology) as play:
+        for number in (1, 2, 3):
+            feeder.feed([number], msg_id=number)
+            play.settle()
+        assert play.emitted("bolt") == [(1, "[1]"), (3, "[1, 2]"), (6, "[1, 2, 3]")]
+        assert feeder.acked == [1, 2, 3]
 
 
 def test_transient_attribute_may_change(run_locally: Any) -> None:

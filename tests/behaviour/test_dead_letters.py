@@ -342,7 +342,8 @@ def test_replay_that_fails_becomes_a_letter_again(run_keeping: Any, store: Lette
     ask(store)
     with run_keeping(wired(NoFail([]), Picky()), AT_ONCE) as play:
         statistics = play.drain()
-        assert (statistics.failed, statistics.replayed, statistics.dead_letters) == (3, 0, 1)
+        assert (statistics.failed, statistics.retried, statistics.replayed) == (3, 2, 0)
+        assert (statistics.given_up, statistics.dead_letters) == (1, 1)
     after = only(store)
     assert (after.id, after.values, after.first_time) == (before.id, ("bad",), before.first_time)
     assert (before.attempts, after.attempts, after.replays) == (1, 4, 1)

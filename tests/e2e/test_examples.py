@@ -3,12 +3,16 @@
 import re
 import subprocess
 import sys
+from collections import Counter
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sparkstorm.cli.loading import load
-from sparkstorm.testing import complete_topology
+from sparkstorm.planning.plan import StreamKey
+from sparkstorm.testing import LocalRunner, ManualClock, complete_topology
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -29,6 +33,55 @@ def test_the_concurrent_bolt_looks_up_everything() -> None:
 
 
 @pytest.mark.e2e
+def test_rolling_top_words_are_those_of_the_last_seconds() -> None:
+    """Each ranking is that of a plain count, over the seconds that the counters knew by then."""
+    loaded = load(str(EXAMPLES / "rolling_top_words.py"), ["9"]).topology
+    spoken: list[list[str]] = []
+    rankings: list[dict[str, int]] = []
+
+    def on_tap(key: StreamKey, task: int, rows: list[tuple[Any, ...]]) -> None:
+        if key.component == "words":
+            spoken[-1] += [word for (word,) in rows]
+        else:
+            rankings.extend(ranking for (ranking,) in rows)
+
+    clock = ManualClock()
+    with LocalRunner(loaded, clock=clock, taps=["words", "merge"], on_tap=on_tap) as runner:
+        for _ in range(20):
+            clock.advance(1.0)
+            spoken.append([])
+            runner.run_until_idle()
+        assert runner.coordinator.drained
+        assert runner.statistics().acked == sum(map(len, spoken)) == 9 * 400
+    # a tick rides at the front of its batch, so the counts of that one are not among them yet
+    for batch, ranking in enumerate(rankings, 1):
+        counts = Counter(chain.from_iterable(spoken[max(0, batch - 4) : batch]))
+        best = sorted(counts.items(), key=lambda item: (item[1], item[0]), reverse=True)[:3]
+        assert ranking == dict(best)
+    assert len(rankings) == 12
+    assert [max(ranking, key=ranking.__getitem__) for ranking in rankings[2::4]] == [
+        "ack",
+        "anchor",
+        "batch",
+    ]
+
+
+@pytest.mark.e2e
+def test_rolling_top_words_on_spark() -> None:
+    """Ticks come while the words do, and after them; the run ends all the same."""
+    script = str(EXAMPLES / "rolling_top_words.py")
+    command = [sys.executable, "-m", "sparkstorm.cli", "run", script, "--available-now"]
+    done = subprocess.run(
+        [*command, "--", "6", "600"],  # a busy machine may take longer than 5 seconds for a batch
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "2,400 acked, 0 failed" in done.stderr
+    assert re.search(r"merge │ (\w+ \d+  ){2}\w+ \d+", done.stderr), done.stderr
+
+
 def test_the_hosted_spout_gets_everything_through_by_retrying() -> None:
     command = [sys.executable, "-m", "sparkstorm.cli", "run", str(EXAMPLES / "hosted_spout.py")]
     done = subprocess.run(

@@ -74,6 +74,33 @@ def topology(args):
 """
 
 
+CUT_OFF = """
+import os, signal
+import sparkstorm as ss
+
+class CutOff(ss.Spout):
+    outputs = "n long"
+
+    def open(self, config, context, collector):
+        with open(f"/proc/{os.getpid()}/task/{os.getpid()}/children") as children:
+            for pid in map(int, children.read().split()):
+                if "java" in os.readlink(f"/proc/{pid}/exe"):
+                    os.kill(pid, signal.SIGKILL)
+
+    def next_tuple(self):
+        pass
+
+class Pass(ss.BasicBolt):
+    def execute(self, tup, collector):
+        pass
+
+builder = ss.TopologyBuilder()
+builder.set_spout("cut_off", CutOff())
+builder.set_bolt("pass", Pass()).shuffle_grouping("cut_off")
+topology = builder.create_topology()
+"""
+
+
 class Run:
     """A running ``sparkstorm run`` with its output in files."""
 
@@ -171,6 +198,17 @@ def test_a_run_whose_jvm_dies_says_so_and_can_be_started_again(
     with running(tmp_path, "third", *counting) as third:
         assert third.wait() == 0, third.said
     check_counts(first, third)
+
+
+def test_a_jvm_that_dies_while_the_run_starts_is_named(tmp_path: Path) -> None:
+    """It is no bug of ours, so the sentence and the exit code are those of any dead JVM."""
+    topology = tmp_path / "cut_off.py"
+    topology.write_text(CUT_OFF)
+    with running(tmp_path, "only", topology, "--master", "local[2]") as run:
+        assert run.wait() == 3, run.said
+    assert "the JVM that Spark runs in has ended: it was ended by SIGKILL" in run.said
+    for noise in ("Traceback", "py4j", "Py4J", "unexpected"):
+        assert noise not in run.said
 
 
 def test_a_killed_driver_is_succeeded_at_once_and_a_paused_one_after_a_while(

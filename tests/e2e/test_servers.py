@@ -2,12 +2,14 @@
 
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 from sparkstorm.errors import EnvironmentFault
-from sparkstorm.testing import KafkaServer, ZooKeeperServer
+from sparkstorm.testing import KafkaServer, PostgresServer, ZooKeeperServer
+from sparkstorm.testing.servers import ServerProcess
 
 
 def accepts(address: str) -> bool:
@@ -18,9 +20,9 @@ def accepts(address: str) -> bool:
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("kind", [KafkaServer, ZooKeeperServer])
+@pytest.mark.parametrize("kind", [KafkaServer, ZooKeeperServer, PostgresServer])
 def test_a_server_comes_back_after_a_crash(
-    kind: type[KafkaServer] | type[ZooKeeperServer], absent: Callable[[str], NoReturn]
+    kind: Callable[[], ServerProcess], absent: Callable[[str], NoReturn]
 ) -> None:
     """It answers on the same address as before, and nothing is left when the block ends."""
     server = kind()
@@ -46,3 +48,9 @@ def test_a_missing_java_is_named(
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     with pytest.raises(EnvironmentFault, match="no Java"):
         kind().start()
+
+
+def test_a_missing_postgres_is_named(tmp_path: Path) -> None:
+    """The same for PostgreSQL."""
+    with pytest.raises(EnvironmentFault, match=f"no PostgreSQL in {tmp_path}.*install the package"):
+        PostgresServer(tmp_path).start()

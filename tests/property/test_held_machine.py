@@ -1,7 +1,7 @@
 """Held tuples through random histories: nothing is lost, counted twice, or held for ever."""
 
 from collections import Counter
-from typing import Any
+from typing import Any, Literal
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,9 +77,11 @@ def held(runner: LocalRunner) -> int:
     return count
 
 
-@given(actions)
+@given(actions, st.sampled_from(["memory", "rocksdb"]))
 @settings(max_examples=60)
-def test_every_message_ends_once_and_nothing_stays_held(history: list[tuple[str, int]]) -> None:
+def test_every_message_ends_once_and_nothing_stays_held(
+    history: list[tuple[str, int]], backend: Literal["memory", "rocksdb"]
+) -> None:
     """Whatever raises, fails, times out or runs elsewhere, the books agree in the end."""
     feeder, topology = make_topology()
     clock, pairs = ManualClock(), []
@@ -87,7 +89,7 @@ def test_every_message_ends_once_and_nothing_stays_held(history: list[tuple[str,
     def take(key: Any, task: int, rows: list[tuple[Any, ...]]) -> None:
         pairs.extend(tuple(row) for row in rows)
 
-    config = ss.Config(message_timeout_secs=_TIMEOUT_SECS)
+    config = ss.Config(message_timeout_secs=_TIMEOUT_SECS, state_backend=backend)
     with LocalRunner(topology, config=config, clock=clock, taps=["pair"], on_tap=take) as runner:
         fed = 0
         for what, key in history:

@@ -193,6 +193,8 @@ def test_counts_that_were_written_before_the_harm_are_exact(spark: Any) -> None:
     statistics, seen, lines = run_all(topology, spark, batch_min_messages=13, batch_max_messages=13)
     assert (statistics.acked, statistics.given_up) == (36, 1)
     assert statistics.batches > 2
+    executed = [statistics.component(name).executed for name in ("count", "bolt")]
+    assert executed == [37, 36], "what is not run again when the job is, counts all the same"
     assert any("it ended every process" in line for line in lines)
     assert sorted(pair for pair in seen if pair[0] != 100) == [
         (number, count) for number in range(12) for count in (1, 2, 3)

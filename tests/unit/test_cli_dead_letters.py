@@ -141,7 +141,7 @@ def test_discard_asks(checkpoint: Path) -> None:
     said_yes = letters_command("discard", "ab", "cd", "--checkpoint", checkpoint, answer="y\n")
     assert_refused(said_yes, "'ab' may be one of 2")
     said_yes = letters_command("discard", "ab0", "--checkpoint", checkpoint, answer="y\n")
-    assert "Discard 1 dead letters for good?" in said_yes.stdout
+    assert "Discard 1 dead letter for good?" in said_yes.stdout
     result = letters_command("discard", "--older-than", "1d", "--checkpoint", checkpoint, "--yes")
     assert "2 dead letters discarded" in result.stdout
     assert [one.id for one in store.letters()] == ["ab12"]
@@ -161,7 +161,7 @@ def test_letters_of_runs_without_a_checkpoint(
     assert ids(letters_command("list", "--json", "--folder", folder, "--topology", "shop")) == [
         "ab01"
     ]
-    assert "1 dead letters" in letters_command("replay", "cd", "--rate", "5").stdout
+    assert "1 dead letter " in letters_command("replay", "cd", "--rate", "5").stdout
     assert len(RequestBox(LetterStore(LocalFiles(folder), "other")).names()) == 1
 
 

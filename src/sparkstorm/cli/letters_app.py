@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from sparkstorm.cli.edge import edge
+from sparkstorm.cli.wording import counted
 from sparkstorm.errors import ConfigError
 
 __all__ = ["app"]
@@ -196,7 +197,9 @@ def replay(
         for letter in left_out:
             why = letter.note or "some of its values could not be written as JSON"
             typer.echo(f"{letter.id} cannot be replayed: {why}", err=True)
-        typer.echo(f"{asked:,} dead letters will be replayed by the running or the next run")
+        typer.echo(
+            f"{counted(asked, 'dead letter')} will be replayed by the running or the next run"
+        )
 
 
 @app.command(epilog="Example: [bold]sparkstorm dead-letters discard --older-than 30d --yes[/]")
@@ -233,9 +236,9 @@ def discard(
             found = dead_letters.find(stores, options)
             count = sum(len(one.letters) for one in found)
             if count and not yes:
-                typer.confirm(f"Discard {count:,} dead letters for good?", abort=True)
+                typer.confirm(f"Discard {counted(count, 'dead letter')} for good?", abort=True)
             dead_letters.discard(found)
-        typer.echo(f"{count:,} dead letters discarded")
+        typer.echo(f"{counted(count, 'dead letter')} discarded")
 
 
 def _check_choice(ids: object, no_filter: bool, everything: bool) -> None:

@@ -8,6 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from sparkstorm.cli.wording import counted
 from sparkstorm.dead_letters.letter import DeadLetter
 
 __all__ = ["json_line", "letter_page", "letters_table", "show_plainly"]
@@ -18,7 +19,7 @@ _LONGEST_CELL = 60
 
 def letters_table(letters: Sequence[DeadLetter], now: float) -> Table:
     """Return a line for each letter."""
-    table = Table(title=f"{len(letters):,} dead letters", title_justify="left")
+    table = Table(title=counted(len(letters), "dead letter"), title_justify="left")
     table.add_column("id", no_wrap=True)
     for column in ("age", "topology", "spout", "message"):
         table.add_column(column)

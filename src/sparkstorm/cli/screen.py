@@ -14,6 +14,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from sparkstorm.cli.wording import counted
 from sparkstorm.execution.report import LogLine
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.plan import StreamKey
@@ -93,7 +94,8 @@ class Screen:
         """Show a line that a component printed or logged."""
         style = _STYLES.get(line.level, "")
         level = f"{line.level}: " if line.level not in ("print", "info") else ""
-        self.err.print(Text.assemble((f"{line.component} │ ", "cyan"), (level + line.text, style)))
+        where = f"{line.component} │ " if line.component else ""
+        self.err.print(Text.assemble((where, "cyan"), (level + line.text, style)))
 
     def note(self, level: str, text: str) -> None:
         """Show a line of the engine's own."""
@@ -151,7 +153,7 @@ def progress_text(statistics: Statistics, rate: float) -> str:
     """
     given_up = f"  {statistics.given_up:,} given up" if statistics.given_up else ""
     if statistics.dead_letters:
-        given_up += f" ({statistics.dead_letters:,} dead letters)"
+        given_up += f" ({counted(statistics.dead_letters, 'dead letter')})"
     return (
         f"{statistics.acked:,} acked  {statistics.failed:,} failed  {statistics.pending:,} pending"
         f"{given_up}  {rate:,.0f} tuples/s  last batch {statistics.batch_secs:.2f} s"
@@ -182,7 +184,7 @@ def _verdict(statistics: Statistics) -> str:
     if statistics.given_up or statistics.pending or statistics.left_failed:
         left = []
         if statistics.given_up:
-            left.append(f"{statistics.given_up:,} messages given up")
+            left.append(f"{counted(statistics.given_up, 'message')} given up")
         if statistics.pending:
             left.append(f"{statistics.pending:,} left pending")
         if statistics.left_failed:
@@ -199,11 +201,11 @@ def _reasons(statistics: Statistics) -> str:
 def _letters(statistics: Statistics) -> str:
     parts = []
     if statistics.dead_letters:
-        parts.append(f"{statistics.dead_letters:,} dead letters")
+        parts.append(counted(statistics.dead_letters, "dead letter"))
     if statistics.dead_letter_faults:
-        parts.append(f"{statistics.dead_letter_faults:,} faults of their sink")
+        parts.append(f"{counted(statistics.dead_letter_faults, 'fault')} of their sink")
     if statistics.replayed:
-        parts.append(f"{statistics.replayed:,} dead letters replayed and acked")
+        parts.append(f"{counted(statistics.replayed, 'dead letter')} replayed and acked")
     return "".join(f", {part}" for part in parts)
 
 

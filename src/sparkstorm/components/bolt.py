@@ -19,7 +19,7 @@ class AnyBolt(ABC):
     Each task in each worker process has one instance, a copy (by pickle) of what the topology was
     built with. It is kept between batches, but Spark may run the task elsewhere at any time: what
     an instance sets on itself after ``prepare`` is not kept, so changing it is an error, but for
-    the names in ``transient``.
+    the names in ``transient``, and unless the class says ``stateful = True``.
     """
 
     outputs: Outputs = ()
@@ -27,6 +27,14 @@ class AnyBolt(ABC):
 
     transient: ClassVar[tuple[str, ...]] = ()
     """Attributes that may change and may be lost at any time (a cache, say)."""
+
+    stateful: ClassVar[bool] = False
+    """Whether attributes that change after ``prepare`` are state, kept with each batch.
+
+    For small state: all that has changed is pickled at the end of each batch. What they hold is as
+    of the last committed batch, whatever fails; an ``execute`` that raises does not undo what it
+    did to them. Larger state, or state by key: :class:`sparkstorm.StatefulBolt`.
+    """
 
     context: TaskContext
     """Set by the engine before ``prepare``."""

@@ -10,7 +10,7 @@ from sparkstorm.clock import Clock
 from sparkstorm.config import Config
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.store import LetterStore
-from sparkstorm.errors import ConfigError
+from sparkstorm.errors import CheckpointError, ConfigError
 
 __all__ = ["DeadLetterOffice", "Desk", "Sink"]
 
@@ -79,13 +79,27 @@ class Desk:
         self._sink = sink
 
     def post(self, letters: Sequence[DeadLetter]) -> None:
-        """Keep these letters, durably on return; nothing at all if dead letters are off."""
+        """Keep these letters, durably on return; nothing at all if dead letters are off.
+
+        Raises:
+            CheckpointError: they cannot be kept, so their messages must not be forgotten.
+        """
         if not self.keeps or not letters:
             return
         faults = 0
         if self._sink is None or (faults := self._hand_over(self._sink, letters)):
-            self.office.store.write(letters)
+            self._write(letters)
         self.office.count(len(letters), faults)
+
+    def _write(self, letters: Sequence[DeadLetter]) -> None:
+        try:
+            self.office.store.write(letters)
+        except Exception as error:
+            raise CheckpointError(
+                f"{len(letters)} dead letters of {letters[0].spout!r} could not be written: "
+                f"{type(error).__name__}: {error}. Mend that, and start the topology again on the "
+                f"same checkpoint: their messages are not forgotten"
+            ) from error
 
     def _hand_over(self, sink: Sink, letters: Sequence[DeadLetter]) -> int:
         try:

@@ -117,7 +117,7 @@ class Attempts:
             tries = self._earlier.get(digest)
             if tries is not None:  # in this order: `known` may be called in between
                 self._inherited[msg_id] = tries
-                del self._earlier[digest]
+                self._earlier.pop(digest, None)
         return tries or FIRST_TRY
 
     def _trim(self) -> None:

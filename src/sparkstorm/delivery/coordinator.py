@@ -14,7 +14,8 @@ It starts no threads and does no I/O but through the ``files`` it is given.
 import json
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, final
 
@@ -40,7 +41,13 @@ from sparkstorm.delivery.replays import Replays
 from sparkstorm.delivery.signals import Signals
 from sparkstorm.delivery.taps import Tap, Taps
 from sparkstorm.delivery.ticks import Ticks
-from sparkstorm.errors import AttributeStateError, BatchError, ComponentError, SparkstormError
+from sparkstorm.errors import (
+    AttributeStateError,
+    BatchError,
+    CheckpointError,
+    ComponentError,
+    SparkstormError,
+)
 from sparkstorm.execution.acker import decode_result
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.packet import Kind, Packet
@@ -137,6 +144,7 @@ class Coordinator:
         self._counts = Counts()
         self._components: dict[str, dict[int, TaskMetrics]] = {}
         self._intake_open = True
+        self._fault: SparkstormError | AssertionError | None = None
         self.hosted: dict[int, HostedTask] = {}
         self.partitioned: dict[int, PartitionedTask] = {}
         for spec in plan.topology.spouts:
@@ -177,7 +185,7 @@ class Coordinator:
         If not, it is for the next driver as if this one had died: perhaps of a message.
         """
         with self._lock:
-            if clean and self._last >= 0:
+            if clean and self._last >= 0 and self._fault is None:
                 self._write_last_word()
         for task in self.partitioned.values():
             task.spout.close()
@@ -195,12 +203,14 @@ class Coordinator:
 
         Raises:
             SupersededError: another run has taken over the checkpoint; no verdicts were given.
+            CheckpointError: what the verdicts change could not be written; the run must end.
         """
         self._journal.check()
-        with self._lock:
+        with self._lock, self._whole():
             for done in sorted(n for n in self._records if n < number):
                 self._commit(self._records.pop(done))
             self._give_verdicts(self._ledger.expire(self._clock.monotonic()))
+        with self._lock:
             self._replays.look(self._clock.monotonic())
         self._taps.tell()
         with self._lock:
@@ -214,7 +224,8 @@ class Coordinator:
         with self._lock:
             record = self._records[number]
             if record.recovered is not None:
-                self._rerun(record, record.recovered)
+                with self._whole():
+                    self._rerun(record, record.recovered)
             if not record.durable:
                 self._journal.write_plan(record.plan)
                 record.durable = True
@@ -295,8 +306,8 @@ class Coordinator:
                 acked=counts.acked,
                 failed=counts.failed,
                 pending=sum(task.pending for task in tasks) + self._replays.pending,
-                retried=sum(task.retried for task in self.partitioned.values()),
-                given_up=sum(task.given_up for task in tasks),
+                retried=counts.retried,
+                given_up=sum(task.given_up for task in tasks) + self._replays.given_up,
                 left_failed=sum(task.left_failed for task in self.hosted.values()),
                 failures=dict(counts.failures),
                 dead_letters=self._office.written,
@@ -322,6 +333,26 @@ class Coordinator:
     def __repr__(self) -> str:
         return f"Coordinator({self._plan.name}: {self._ledger!r}, batches={self._counts.batches})"
 
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Around what must not be done by half: if it is, only a later driver can do the rest.
+
+        It finds on disk what this one has not given verdicts on; any further plan would hide that.
+        """
+        if self._fault is not None:
+            raise self._fault
+        try:
+            yield
+        except (SparkstormError, AssertionError) as error:  # the latter is of a test's own spout
+            self._fault = error
+            raise
+        except Exception as error:
+            self._fault = CheckpointError(
+                f"what became of messages could not be written down: {type(error).__name__}: "
+                f"{error}. Mend that, and start the topology again on the same checkpoint"
+            )
+            raise self._fault from error
+
     def _plan_batch(self, number: int, even_empty: bool) -> bool:
         self.arrived.clear()
         now = self._clock.monotonic()
@@ -334,7 +365,7 @@ class Coordinator:
         self._records[number] = _Record(plan, self._clock.wall())
         self._last = number
         self._ledger.begin(plan.ranges)
-        self._counts.emitted += plan.messages
+        self._counts.note_planned(plan)
         self._journal.purge()
         return True
 
@@ -398,7 +429,7 @@ class Coordinator:
         record.plan = self._planner.rerun(record.plan, width=width, now=now)
         record.recovered = None
         self._ledger.begin(record.plan.ranges)
-        self._counts.emitted += record.plan.messages
+        self._counts.note_planned(record.plan)
         record.durable = False
 
     def _write_last_word(self) -> None:

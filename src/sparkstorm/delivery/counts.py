@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import final
 
+from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.execution.report import LogLine
 from sparkstorm.verdicts import Failure
 
@@ -17,12 +18,18 @@ class Counts:
     """The counters of the coordinator behind :class:`sparkstorm.Statistics`."""
 
     emitted: int = 0
+    retried: int = 0
     acked: int = 0
     failed: int = 0
     failures: Counter[str] = field(default_factory=Counter)
     batches: int = 0
     batch_secs: float = 0.0
     batch_messages: int = 0
+
+    def note_planned(self, plan: BatchPlan) -> None:
+        """Count the messages of a batch."""
+        self.emitted += plan.messages
+        self.retried += sum(p.load.count for p in plan.loads if p.attempt > 1)
 
     def note_failed(self, failures: Iterable[Failure]) -> None:
         """Count failed attempts by their reason."""

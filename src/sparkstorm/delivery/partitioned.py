@@ -107,7 +107,6 @@ class PartitionedTask:
         self.task = task
         self.owner = f"{component}/{task - plan.tasks[component].start}"
         self.given_up = 0
-        self.retried = 0
         self._plan = plan
         self._log = log
         self._config = plan.config.override(dict(spec.settings))
@@ -334,7 +333,6 @@ class PartitionedTask:
             split = pending.split.narrow(positions.tolist())
             attempt = pending.attempt + failure.counted
             item = Outstanding(owner=self.owner, split=split, attempt=attempt, since=pending.since)
-            self.retried += split.count
             heapq.heappush(self._retries, (now + wait, next(self._tie), item))
         return given_up
 
@@ -359,10 +357,10 @@ class PartitionedTask:
             self.given_up += count
             self._spout.give_up(one.pending.split, ranges_of(positions), failure)
             name = self._spout.msg_id(one.pending.split, int(positions[0]))
-            more = f" and {count - 1} more" if count > 1 else ""
+            which = f"{name!r} and {count - 1} more were" if count > 1 else f"{name!r} was"
             kept = f" (dead letter {letters[number][0].id})" if letters else ""
-            tries = one.pending.attempt
-            text = f"message {name!r}{more} was given up after {tries} tries: {failure}{kept}"
+            tries = "1 try" if one.pending.attempt == 1 else f"{one.pending.attempt} tries"
+            text = f"message {which} given up after {tries}: {failure}{kept}"
             self._log(self.component, self.task, "error", text)
 
     def _read_payloads(self, given_up: Sequence[_GivenUp]) -> dict[tuple[_Source, int], Payload]:

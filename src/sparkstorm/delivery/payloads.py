@@ -54,7 +54,8 @@ def read_payloads_apart(spout: PartitionedSpout, split: Split, stream: Stream) -
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return _without(split, f"the payload is not known: reading it takes over {_PATIENCE_SECS}s")
+        why = f"reading it takes over {_PATIENCE_SECS:g} s"
+        return _without(split, f"the payload is not known: {why}")
     if done.returncode or not done.stdout:
         why = f"it ends the process that reads it (exit code {done.returncode})"
         return _without(split, f"the payload is not known: {why}")

@@ -92,6 +92,7 @@ class Replays:
 
     def __init__(self, plan: Plan, office: DeadLetterOffice) -> None:
         self.replayed = 0
+        self.given_up = 0
         self._plan = plan
         self._office = office
         self._store = office.store
@@ -253,6 +254,7 @@ class Replays:
         )
         self._store.replace(letter)
         self._office.count(1, 0)
+        self.given_up += 1
         _logger.error("dead letter %s failed again: %s", letter.id, failure)
         self._end([item])
 

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, final
 
 from sparkstorm.errors import TrackingError
 from sparkstorm.execution.inbox import OPEN, Inbox, PacketOrigin
-from sparkstorm.execution.spaces import DELETED, MISSING, Space
+from sparkstorm.execution.marks import DELETED, MISSING
+from sparkstorm.execution.spaces import Space
 from sparkstorm.execution.undo import Call
 from sparkstorm.tuples import Tuple
 

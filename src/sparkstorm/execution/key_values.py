@@ -4,7 +4,9 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
-from sparkstorm.execution.spaces import DELETED, MISSING, Kept, Space
+from sparkstorm.execution.entries import Base
+from sparkstorm.execution.marks import DELETED, MISSING, Kept
+from sparkstorm.execution.spaces import Space
 from sparkstorm.execution.undo import Call
 
 __all__ = ["KeyValues", "has_prefix"]
@@ -22,9 +24,9 @@ class KeyValues(Space):
 
     __slots__ = ("_count",)
 
-    def __init__(self, name: str, call: Call) -> None:
-        super().__init__(name, call)
-        self._count = 0
+    def __init__(self, name: str, call: Call, base: Base | None = None) -> None:
+        super().__init__(name, call, base)
+        self._count = len(self._base)
 
     def get(self, key: Any, default: Any = None) -> Any:
         """Return the value of a key, or the default."""
@@ -91,7 +93,7 @@ class KeyValues(Space):
     def forget(self) -> None:
         """Empty it: it is going to be read anew."""
         super().forget()
-        self._count = 0
+        self._count = len(self._base)
 
 
 def has_prefix(key: Any, prefix: Any) -> bool:

@@ -132,7 +132,7 @@ class _Reader:
         self._key = StreamKey(load.component, load.stream)
         self._stream = plan.stream(self._key)
         self._dispatcher = Dispatcher(plan, load.task, partition, batch, load.lane)
-        self.report = Report(load.component, load.task)
+        self.report = Report(load.component, load.task, load.lane)
 
     def run(self) -> list[Delivery]:
         """Return the packets of the load's tuples; a load that cannot be read fails its roots."""

@@ -6,13 +6,13 @@ It may arrive twice or never (Spark's accumulators), so nothing depends on it bu
 import contextlib
 import io
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import final
 
 from sparkstorm.metrics import TaskMetrics
 
-__all__ = ["LogLine", "Report", "capture_prints"]
+__all__ = ["LogLine", "Report", "capture_prints", "newest"]
 
 _MAX_LINES = 1000
 """Lines that one task may log in one batch; more are counted, not kept."""
@@ -32,10 +32,11 @@ class LogLine:
 @final
 @dataclass(slots=True)
 class Report:
-    """What one task has to tell about one batch."""
+    """What one task has to tell about one batch; a spout's task, about one load (``lane``)."""
 
     component: str
     task: int
+    lane: int = 0
     metrics: TaskMetrics = field(default_factory=TaskMetrics)
     lines: list[LogLine] = field(default_factory=list)
     dropped: int = 0
@@ -53,6 +54,11 @@ class Report:
             text = f"… and {self.dropped} more lines in this batch"
             self.lines.append(LogLine(self.component, self.task, "warning", text))
             self.dropped = 0
+
+
+def newest(reports: Iterable[Report]) -> list[Report]:
+    """Return of each task the last report: a task that was run again is told of once."""
+    return list({(r.component, r.task, r.lane): r for r in reports}.values())
 
 
 @contextlib.contextmanager

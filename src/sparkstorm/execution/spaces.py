@@ -7,31 +7,13 @@ so the order of a space's keys is the same in all of them, which matters because
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, final
+from typing import Any
 
+from sparkstorm.execution.entries import Base, MemoryEntries
+from sparkstorm.execution.marks import DELETED, MISSING
 from sparkstorm.execution.undo import Call
 
-__all__ = ["DELETED", "MISSING", "Kept", "Space"]
-
-MISSING: Final[Any] = object()
-"""Stands for an entry that is not there."""
-
-
-@final
-class Kept:
-    """A value that is not kept as it is: pickled, or (``DELETED``) gone."""
-
-    __slots__ = ("data",)
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-    def __reduce__(self) -> Any:
-        return (Kept, (self.data,)) if self.data else "DELETED"
-
-
-DELETED: Final = Kept(b"")
-"""The fresh entry of a key that the batch has removed."""
+__all__ = ["Space"]
 
 
 class Space:
@@ -40,14 +22,15 @@ class Space:
     Args:
         name: what the log knows it by.
         call: told of each change, so that a call can be undone.
+        base: what is committed; in memory if None.
     """
 
     __slots__ = ("_base", "_call", "_fresh", "name")
 
-    def __init__(self, name: str, call: Call) -> None:
+    def __init__(self, name: str, call: Call, base: Base | None = None) -> None:
         self.name = name
         self._call = call
-        self._base: dict[Any, Any] = {}
+        self._base: Base = MemoryEntries() if base is None else base
         self._fresh: dict[Any, Any] = {}
 
     # --- in a batch ----------------------------------------------------------------------------
@@ -101,14 +84,12 @@ class Space:
 
     def apply(self, changes: dict[Any, Any]) -> None:
         """Take over what a batch has changed and committed."""
-        base = self._base
-        base.update(changes)
-        for key in [key for key, value in changes.items() if value is DELETED]:
-            del base[key]
+        self._base.take(changes)
 
     def forget(self) -> None:
         """Empty it: it is going to be read anew."""
-        self._base, self._fresh = {}, {}
+        self._base.clear()
+        self._fresh = {}
 
     def __reduce__(self) -> Any:
         raise TypeError("the state cannot be pickled; it is kept by the engine")

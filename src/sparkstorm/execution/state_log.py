@@ -7,6 +7,7 @@ an image of the whole state. In the store, per task:
 ``head``            version, token, which snapshot and which chunks of the log make it up
 ``log/<version>``   the keys changed by one batch, with their values
 ``snap/<n>/<i>``    the whole state, in pieces, as of version n
+``key/<space>/…``   single keys with their values, of states that may be larger than memory
 
 An image is of use only if its last batch was committed. Spark may run a task twice, or throw a
 batch away, so each attempt has a *token*, and the head names the tokens that made it. An image
@@ -21,15 +22,17 @@ import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Protocol, final
+from typing import Any, TypeAlias, final
 
+from sparkstorm.execution.entries import Base, EntryStore, StoredEntries
 from sparkstorm.execution.held import Bag, Holding
 from sparkstorm.execution.inbox import Inbox
 from sparkstorm.execution.key_values import KeyValues
 from sparkstorm.execution.spaces import Space
 from sparkstorm.execution.undo import Call
+from sparkstorm.planning.plan import Plan
 
-__all__ = ["ChunkStore", "MemoryStore", "StateImage"]
+__all__ = ["ChunkStore", "MemoryStore", "StateImage", "state_of"]
 
 _SNAPSHOT_ITEMS = 50_000
 _SNAPSHOT_MIN = 10_000
@@ -37,21 +40,11 @@ _MAX_LOG = 100
 _NAMED, _BAGS = "named/", "tuples/"
 """How the names of spaces start: those of more keys and values, those that hold tuples."""
 
+_ATTRIBUTES = "attributes"
 
-class ChunkStore(Protocol):
-    """Where chunks are kept: Spark's state store, or a dictionary in tests."""
 
-    def get(self, key: str) -> bytes | None:
-        """Return a chunk, or None."""
-        ...
-
-    def put(self, key: str, value: bytes) -> None:
-        """Set a chunk; it commits with the batch."""
-        ...
-
-    def delete(self, key: str) -> None:
-        """Remove a chunk."""
-        ...
+ChunkStore: TypeAlias = EntryStore
+"""Where chunks are kept."""
 
 
 @final
@@ -73,6 +66,10 @@ class MemoryStore:
     def delete(self, key: str) -> None:
         """Remove a chunk."""
         self._chunks.pop(key, None)
+
+    def entries(self, prefix: str) -> Iterator[tuple[str, bytes]]:
+        """All chunks whose keys start so, in the order of the keys."""
+        return ((key, self._chunks[key]) for key in sorted(self._chunks) if key.startswith(prefix))
 
     def commit(self) -> None:
         """Keep what was written."""
@@ -99,6 +96,8 @@ class _Head:
     pieces: int = 0
     snapshot_size: int = 0
     log: list[tuple[int, str, int]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    """How many keys the spaces have that are stored key by key."""
 
     @classmethod
     def load(cls, store: ChunkStore) -> "_Head":
@@ -128,16 +127,32 @@ class StateImage(KeyValues):
     """The state of one task as its bolt sees it (a :class:`sparkstorm.State`).
 
     It is itself the space without a name, and has the others.
+
+    Args:
+        in_memory: whether keys and values are kept in memory; else the store is asked for each.
+            Held tuples and attributes are always in memory.
     """
 
-    __slots__ = ("_head", "_holding", "_previous", "_spaces", "_token", "_version", "_written")
+    __slots__ = (
+        "_head",
+        "_holding",
+        "_previous",
+        "_spaces",
+        "_store",
+        "_stored",
+        "_token",
+        "_version",
+        "_written",
+    )
 
-    def __init__(self) -> None:
-        super().__init__("", Call())
+    def __init__(self, *, in_memory: bool = True) -> None:
+        self._head = _Head()
+        self._stored: dict[str, StoredEntries] | None = None if in_memory else {}
+        self._store: EntryStore = MemoryStore()
+        super().__init__("", Call(), self._base_of(""))
         self._version, self._token = -1, ""
         self._previous = (-1, "")
         self._written = False
-        self._head = _Head()
         self._spaces: dict[str, Space] = {"": self}
         self._holding = Holding(Inbox.empty())
 
@@ -152,6 +167,14 @@ class StateImage(KeyValues):
         return self._bag(f"{_BAGS}{name}")
 
     # --- for the engine, in a batch ------------------------------------------------------------
+
+    @property
+    def attributes(self) -> KeyValues:
+        """Where the attributes of a bolt are kept."""
+        space = self._spaces.get(_ATTRIBUTES)
+        if not isinstance(space, KeyValues):
+            space = self._spaces[_ATTRIBUTES] = KeyValues(_ATTRIBUTES, self._call)
+        return space
 
     @property
     def call(self) -> Call:
@@ -178,7 +201,10 @@ class StateImage(KeyValues):
 
     def load(self, store: ChunkStore) -> None:
         """Bring the image in line with what is committed; called before a batch."""
-        head = _Head.load(store)
+        head = self._head = _Head.load(store)
+        self._store = store
+        for name, entries in (self._stored or {}).items():
+            entries.open(store, head.counts.get(name, 0))
         if not self._written:
             self._drop()
         chunks = head.later_than(self._version, self._token)
@@ -191,7 +217,7 @@ class StateImage(KeyValues):
             chunks = [entry[0] for entry in head.log]
         for version in chunks:
             self._apply(_unpickle(store, f"log/{version}"))
-        self._version, self._token, self._head = head.version, head.token, head
+        self._version, self._token = head.version, head.token
         self._previous, self._written = (head.version, head.token), False
 
     def write(self, store: ChunkStore, version: int, token: str) -> None:
@@ -200,6 +226,9 @@ class StateImage(KeyValues):
         self._version, self._token, self._written = version, token, True
         head.version, head.token = version, token
         chunk = {name: fresh for name, space in self._spaces.items() if (fresh := space.fresh())}
+        for name, entries in (self._stored or {}).items():
+            entries.write(chunk.pop(name, {}), store)
+            head.counts[name] = len(self._values(name))
         size = sum(map(len, chunk.values()))
         logged = size + sum(size for _, _, size in head.log)
         if len(head.log) >= _MAX_LOG or logged > max(head.snapshot_size, _SNAPSHOT_MIN):
@@ -222,13 +251,22 @@ class StateImage(KeyValues):
             self._space(name).apply(changes)
 
     def _space(self, name: str) -> Space:
+        if name == _ATTRIBUTES:
+            return self.attributes
         return self._bag(name) if name.startswith(_BAGS) else self._values(name)
 
     def _values(self, name: str) -> KeyValues:
         space = self._spaces.get(name)
         if not isinstance(space, KeyValues):
-            space = self._spaces[name] = KeyValues(name, self._call)
+            space = self._spaces[name] = KeyValues(name, self._call, self._base_of(name))
         return space
+
+    def _base_of(self, name: str) -> Base | None:
+        if self._stored is None:
+            return None
+        entries = self._stored[name] = StoredEntries(name)
+        entries.open(self._store, self._head.counts.get(name, 0))
+        return entries
 
     def _bag(self, name: str) -> Bag:
         space = self._spaces.get(name)
@@ -249,11 +287,17 @@ class StateImage(KeyValues):
         for number in range(head.pieces):
             store.delete(f"snap/{head.snapshot}/{number}")
         head.snapshot, head.pieces, head.snapshot_size, head.log = version, 0, 0, []
-        for piece in _pieces(self._spaces):
+        stored = self._stored or {}
+        for piece in _pieces({n: space for n, space in self._spaces.items() if n not in stored}):
             data = pickle.dumps(piece, pickle.HIGHEST_PROTOCOL)
             store.put(f"snap/{version}/{head.pieces}", data)
             head.pieces += 1
             head.snapshot_size += sum(map(len, piece.values()))
+
+
+def state_of(plan: Plan, component: str) -> StateImage:
+    """Return an empty state for a task of a component, to be loaded."""
+    return StateImage(in_memory=plan.settings(component).state_backend == "memory")
 
 
 def _pieces(spaces: Mapping[str, Space]) -> Iterator[dict[str, dict[Any, Any]]]:

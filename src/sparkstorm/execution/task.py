@@ -18,12 +18,12 @@ from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.concurrency import is_async, run_concurrently
 from sparkstorm.execution.dispatch import Delivery, Dispatcher, MisfitError
 from sparkstorm.execution.emission import BasicEmission, BoltEmission
-from sparkstorm.execution.guard import AttributeGuard
+from sparkstorm.execution.guard import AttributeGuard, AttributeKeeper
 from sparkstorm.execution.inbox import ACKED, FAILED, Inbox, PacketOrigin
 from sparkstorm.execution.outbox import NO_PARENT, Outbox, make_outboxes
 from sparkstorm.execution.packet import Kind, Packet
 from sparkstorm.execution.report import Report, capture_prints
-from sparkstorm.execution.state_log import StateImage
+from sparkstorm.execution.state_log import StateImage, state_of
 from sparkstorm.execution.undo import Call
 from sparkstorm.metrics import TaskMetrics
 from sparkstorm.planning.plan import Plan
@@ -75,11 +75,11 @@ class BoltTask:
             component=component,
             task=task,
             tasks=plan.tasks,
-            config=plan.config.override(dict(spec.settings)),
+            config=plan.settings(component),
             sources=[(edge.source, edge.stream) for edge in spec.subscriptions],
         )
-        self._state = StateImage() if isinstance(bolt, StatefulBolt) else None
-        self._guard: AttributeGuard | None = None
+        self._state = state_of(plan, component) if spec.is_stateful else None
+        self._attributes: AttributeGuard | AttributeKeeper | None = None
 
     @property
     def state(self) -> StateImage | None:
@@ -114,6 +114,8 @@ class BoltTask:
                 self._prepare_once()
             except Exception as error:  # noqa: BLE001 - user code: nothing can run without it
                 return self._fatal(dispatcher, self._cannot_prepare(error)), self._report
+            if isinstance(self._attributes, AttributeKeeper):
+                self._attributes.bring()
             self._execute_all(inbox)
             self._finish(inbox)
         self._tell_untracked(inbox)
@@ -133,7 +135,7 @@ class BoltTask:
         self._bolt.cleanup()
 
     def _prepare_once(self) -> None:
-        if self._guard is not None:
+        if self._attributes is not None:
             return
         bolt: Any = self._bolt
         bolt.context = self._context
@@ -144,7 +146,10 @@ class BoltTask:
             bolt.prepare(self._context.config, self._context)
         if isinstance(bolt, StatefulBolt) and self._state is not None:
             bolt.init_state(self._state)
-        self._guard = AttributeGuard(self._component, bolt)
+        if bolt.stateful and self._state is not None:
+            self._attributes = AttributeKeeper(self._component, bolt, self._state.attributes)
+        else:
+            self._attributes = AttributeGuard(self._component, bolt)
 
     def _execute_all(self, inbox: Inbox) -> None:
         bolt = self._bolt
@@ -276,10 +281,11 @@ class BoltTask:
                 other.drop_rows([row for row, p in enumerate(other.parents) if p in parents])
 
     def _check_attributes(self, dispatcher: Dispatcher) -> list[Delivery]:
-        if self._guard is None:
-            return []
         try:
-            self._guard.check()
+            if isinstance(self._attributes, AttributeKeeper):
+                self._attributes.keep()
+            elif self._attributes is not None:
+                self._attributes.check()
         except AttributeStateError as error:
             return self._fatal(dispatcher, error)
         return []

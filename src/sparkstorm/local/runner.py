@@ -12,7 +12,7 @@ from sparkstorm.delivery.files import CheckpointFiles, MemoryFiles
 from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.taps import Tap
 from sparkstorm.execution.report import LogLine, Report
-from sparkstorm.execution.state_log import StateImage
+from sparkstorm.execution.state_log import state_of
 from sparkstorm.local.jobs import Jobs, LocalJobs
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.passes import make_plan
@@ -171,7 +171,7 @@ class LocalRunner:
         found: dict[Any, Any] = {}
         for namespace, store in self._jobs.stores().items():
             if namespace.rpartition("/")[0] == component:
-                image = StateImage()
+                image = state_of(self.plan, component)
                 image.load(store)
                 found.update(image.items())
         return found

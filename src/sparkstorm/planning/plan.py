@@ -1,5 +1,6 @@
 """The plan: what runs where. Frozen values that every runner and every worker reads."""
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -131,6 +132,10 @@ class Plan:
         """The component as it was added to the builder."""
         return self.topology.components[component]
 
+    def settings(self, component: str) -> Config:
+        """The settings, with the component's own on top."""
+        return self.config.override(dict(self.spec(component).settings))
+
     def stream(self, key: StreamKey) -> Stream:
         """The declaration of a stream."""
         if key == TICKS:
@@ -146,8 +151,22 @@ class Plan:
         return {task: name for name, tasks in self.tasks.items() for task in tasks}
 
     def home(self, task: int) -> int:
-        """The partition that a task lives in."""
-        return task % self.partitions
+        """The partition that a task lives in.
+
+        With the state it keeps, if it keeps any: so for a stateful bolt that is a matter of its
+        own id and nothing else, while task numbers change with the topology.
+        """
+        return self._homes[task]
+
+    @cached_property
+    def _homes(self) -> Mapping[int, int]:
+        homes = {}
+        for name, tasks in self.tasks.items():
+            spec = self.topology.components.get(name)
+            stateful = spec is not None and spec.is_stateful
+            first = zlib.crc32(name.encode()) if stateful else tasks.start
+            homes.update({task: (first + i) % self.partitions for i, task in enumerate(tasks)})
+        return homes
 
     def local_tasks(self, component: str, partition: int) -> list[int]:
         """The tasks of a component that live in a partition."""

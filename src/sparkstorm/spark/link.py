@@ -49,6 +49,7 @@ class LinkServer:
     def close(self) -> None:
         """Stop listening and remove the socket."""
         self._closed = True
+        self._socket.shutdown(socket.SHUT_RDWR)  # closing alone does not wake the thread in accept
         self._socket.close()
         Path(self.path).unlink(missing_ok=True)
         Path(self._folder).rmdir()

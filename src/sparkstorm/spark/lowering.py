@@ -74,9 +74,13 @@ def _lower_stage(
     if stage.kind is StageKind.STATE:
         keys = sf.array(*(sf.lit(key) for key in partition_keys(plan.partitions)))
         keyed = frame.withColumn("key", sf.element_at(keys, sf.col("dest") + 1))
-        return keyed.groupBy("key").transformWithState(
-            StageProcessor(payload, stage, reports), PACKETS_DDL, "append", "none"
+        has_entries = any(
+            plan.settings(component).state_backend == "rocksdb"
+            for level in stage.levels
+            for component in plan.levels[level].components
         )
+        processor = StageProcessor(payload, stage, reports, has_entries=has_entries)
+        return keyed.groupBy("key").transformWithState(processor, PACKETS_DDL, "append", "none")
     if stage.kind is not StageKind.READ:
         frame = frame.repartitionById(plan.partitions, sf.col("dest"))
     return frame.mapInArrow(StageFunction(payload, stage, reports), PACKETS_DDL)

@@ -98,6 +98,7 @@ def submit(
             stack.callback(stop_session, session)
         else:
             check_given(session)
+        stack.enter_context(Jvm(session).told_if_gone())
         keep_letters_there = checkpoint is not None
         if checkpoint is None:
             checkpoint = tempfile.mkdtemp(prefix=f"sparkstorm-{name}-")

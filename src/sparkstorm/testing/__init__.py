@@ -4,7 +4,7 @@ from sparkstorm.local.runner import LocalRunner
 from sparkstorm.testing.clock import ManualClock
 from sparkstorm.testing.faults import Faults
 from sparkstorm.testing.harness import Emitted, complete_topology
-from sparkstorm.testing.servers import KafkaServer, ZooKeeperServer
+from sparkstorm.testing.servers import KafkaServer, PostgresServer, ZooKeeperServer
 from sparkstorm.testing.simulation import Observer, Outcome, Simulation, simulate
 from sparkstorm.testing.sources import LogSpout, QueueSpout
 from sparkstorm.testing.spouts import FeederSpout, FixedSpout
@@ -20,6 +20,7 @@ __all__ = [
     "LocalRunner",
     "LogSpout",
     "ManualClock",
+    "PostgresServer",
     "ZooKeeperServer",
     "Observer",
     "Outcome",

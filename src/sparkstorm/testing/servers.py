@@ -1,7 +1,8 @@
-"""Real servers for tests, on loopback: a Kafka broker and ZooKeeper, from Maven Central.
+"""Real servers for tests, on loopback: a Kafka broker, ZooKeeper, PostgreSQL.
 
-The jars are fetched once into a cache folder (45 MB, about 45 seconds) by the Ivy that comes with
-PySpark; no Maven, no container. Each server has a folder and free ports of its own, and is stopped
+Kafka's jars are fetched once from Maven Central into a cache folder (45 MB, about 45 seconds) by
+the Ivy that comes with PySpark; no Maven, no container. PostgreSQL is the one that is installed.
+Each server has a folder and free ports of its own, and is stopped
 at the end of its ``with`` block.
 """
 
@@ -21,7 +22,7 @@ from typing import Self, final
 
 from sparkstorm.errors import EnvironmentFault
 
-__all__ = ["KafkaServer", "ServerProcess", "ZooKeeperServer"]
+__all__ = ["KafkaServer", "PostgresServer", "ServerProcess", "ZooKeeperServer"]
 
 _KAFKA = (
     ("org.apache.kafka", "kafka_2.13", "4.3.1"),
@@ -35,10 +36,15 @@ _LOG_LINES = 15
 
 
 class ServerProcess(ABC):
-    """A Java server with a folder of its own; a context manager that starts and stops it.
+    """A server with a folder of its own; a context manager that starts and stops it.
 
     ``kill`` ends it as a crash would, ``start`` starts it again on the same folder and ports.
     """
+
+    _user: str | None = None
+    """Who runs it, if not who runs the tests."""
+
+    _stop_signal = signal.SIGTERM
 
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="sparkstorm-server-"))
@@ -59,14 +65,18 @@ class ServerProcess(ABC):
         """Start it and wait until it answers a client; nothing happens if it runs.
 
         Raises:
-            EnvironmentFault: Java or the network is missing, or the server does not come up.
+            EnvironmentFault: a program or the network is missing, or it does not come up.
         """
         if self._process is not None and self._process.poll() is None:
             return
         command = self._command()
         with (self._folder / "console.log").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
-                command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                command,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                user=self._user,
             )
         deadline = time.monotonic() + _START_SECS
         while not self._answers():
@@ -78,7 +88,7 @@ class ServerProcess(ABC):
 
     def stop(self) -> None:
         """Stop it in good order, if it runs."""
-        self._end(signal.SIGTERM)
+        self._end(self._stop_signal)
 
     def kill(self) -> None:
         """End it at once, as a crash would (``kill -9``)."""
@@ -215,6 +225,104 @@ class ZooKeeperServer(ServerProcess):
         return b"Mode:" in _ask("127.0.0.1", self._port, b"srvr", 4096)
 
 
+@final
+class PostgresServer(ServerProcess):
+    """One PostgreSQL, from the programs that are installed; up in about a second.
+
+    It trusts whoever connects from this machine. ``with PostgresServer() as postgres:
+    psycopg.connect(postgres.dsn)``.
+
+    Args:
+        programs: the folder of ``initdb`` and ``postgres``; by default that of the PATH, or
+            the newest that Debian has installed.
+    """
+
+    _stop_signal = signal.SIGINT  # SIGTERM waits for clients to go
+
+    def __init__(self, programs: str | os.PathLike[str] | None = None) -> None:
+        super().__init__()
+        self._programs = programs
+        self._user = "nobody" if os.geteuid() == 0 else None  # PostgreSQL refuses to be root
+        (self._port,) = _free_ports(1)
+
+    @property
+    def address(self) -> str:
+        """Where clients connect."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def dsn(self) -> str:
+        """The database ``postgres`` for its owner, as clients take it."""
+        return f"postgresql://postgres@{self.address}/postgres"
+
+    def _command(self) -> list[str]:
+        data = self._folder / "data"
+        if not data.exists():
+            data.mkdir(mode=0o700)
+            if self._user is not None:
+                shutil.chown(self._folder, self._user)
+                shutil.chown(data, self._user)
+            initdb = [self._program("initdb"), "-D", str(data), "-U", "postgres", "-A", "trust"]
+            _run([*initdb, "-E", "UTF8", "--no-sync"], "cannot make a database", self._user)
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": str(self._port),
+            "unix_socket_directories": "",
+            "max_prepared_transactions": "10",
+        }
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        return [self._program("postgres"), "-D", str(data), *options]
+
+    def _answers(self) -> bool:
+        ask = [self._program("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self._port)]
+        return subprocess.run(ask).returncode == 0  # noqa: S603 - our own command
+
+    def _end(self, how: signal.Signals) -> None:
+        """End it, and wait for its children: each has a session of its own, and the memory."""
+        process = self._process
+        children = [] if process is None else _children_of(process.pid)
+        super()._end(how)
+        deadline = time.monotonic() + _STOP_SECS
+        while any(map(_exists, children)) and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECS)
+
+    def _program(self, name: str) -> str:
+        folders = [self._programs] if self._programs else _postgres_folders()
+        found = next((path for folder in folders if (path := Path(folder) / name).exists()), None)
+        if found is None:
+            where = ", ".join(map(str, folders)) or "the PATH and /usr/lib/postgresql"
+            raise EnvironmentFault(
+                f"there is no PostgreSQL in {where} ({name} is missing): install the package "
+                f"postgresql"
+            )
+        return str(found)
+
+
+def _postgres_folders() -> list[Path]:
+    """Where its programs may be: on the PATH, or where Debian puts each version."""
+    on_path = shutil.which("postgres")
+    versions = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: folder.parent.name
+    )
+    return [*([Path(on_path).parent] if on_path else []), *reversed(versions)]
+
+
+def _children_of(pid: int) -> list[int]:
+    """The processes that one has started; on systems without /proc none are known."""
+    with contextlib.suppress(OSError):
+        return [
+            int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        ]
+    return []
+
+
+def _exists(pid: int) -> bool:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, 0)
+        return True
+    return False
+
+
 def _cached_jars(name: str, modules: tuple[tuple[str, str, str], ...]) -> str:
     """Return a class path with these modules of Maven Central and all that they need."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sparkstorm"
@@ -251,8 +359,10 @@ def _resolve(modules: tuple[tuple[str, str, str], ...], scratch: Path) -> None:
     )
 
 
-def _run(command: list[str], what: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)  # noqa: S603 - our own command
+def _run(command: list[str], what: str, user: str | None = None) -> None:
+    done = subprocess.run(  # noqa: S603 - our own command
+        command, capture_output=True, text=True, user=user, cwd="/"
+    )
     if done.returncode:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-_LOG_LINES:])
         raise EnvironmentFault(f"{what}:\n{tail}")

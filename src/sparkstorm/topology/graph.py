@@ -48,7 +48,10 @@ class ComponentSpec:
     @property
     def is_stateful(self) -> bool:
         """Whether its tasks keep state in Spark's state store."""
-        return isinstance(self.component, StatefulBolt)
+        component = self.component
+        return isinstance(component, StatefulBolt) or (
+            isinstance(component, AnyBolt) and component.stateful
+        )
 
 
 @final

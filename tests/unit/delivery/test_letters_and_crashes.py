@@ -3,6 +3,7 @@
 Also the parts that payloads come from: what a hosted task remembers, and reading apart.
 """
 
+import errno
 import os
 import sys
 import time
@@ -21,6 +22,7 @@ from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.delivery.originals import Original, Originals
 from sparkstorm.delivery.packing import encode_rows, packed_load
 from sparkstorm.delivery.payloads import read_payloads, read_payloads_apart
+from sparkstorm.errors import CheckpointError
 from sparkstorm.planning.plan import StreamKey
 from sparkstorm.streams import Stream
 from sparkstorm.testing import LocalRunner, ManualClock
@@ -40,12 +42,12 @@ class Numbers(ss.PartitionedSpout):
 
     def plan(self, limit: int) -> list[ss.Split]:
         count = min(10, limit, TOTAL - self.planned)
-        split = ss.Split(count=count, data={"from": self.planned})
+        split = ss.Split(count=count, data={"from": self.planned, "count": count})
         self.planned += count
         return [split] if count else []
 
     def read(self, split: ss.Split) -> list[tuple[int]]:
-        return [(split.data["from"] + n,) for n in range(10)]
+        return [(split.data["from"] + n,) for n in range(split.data["count"])]
 
     def ack(self, split: ss.Split, positions: Any) -> None:
         for start, stop in positions:
@@ -113,6 +115,19 @@ class DyingFiles(MemoryFiles):
                 raise Crash
 
 
+class FullFiles(MemoryFiles):
+    """Files on a disk that is full, for dead letters, until it is not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.full = True
+
+    def write(self, name: str, data: bytes) -> None:
+        if self.full and name.startswith("dead-letters/"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        super().write(name, data)
+
+
 def topology(bears: bool = False) -> ss.Topology:
     builder = ss.TopologyBuilder()
     builder.set_spout("numbers", Numbers())
@@ -120,16 +135,20 @@ def topology(bears: bool = False) -> ss.Topology:
     return builder.create_topology()
 
 
-def run(files: MemoryFiles, *, bears: bool = False) -> list[int]:
-    """Run until all has ended or the driver dies; return what the sieve let pass."""
-    PASSED.clear()
-    runner = LocalRunner(
+def runner_on(files: MemoryFiles, bears: bool) -> LocalRunner:
+    return LocalRunner(
         topology(bears),
         config=ss.Config(retry_backoff_secs=0, batch_max_messages=10, max_retries=1),
         clock=ManualClock(),
         files=files,
         on_log=lambda line: None,
     )
+
+
+def run(files: MemoryFiles, *, bears: bool = False) -> list[int]:
+    """Run until all has ended or the driver dies; return what the sieve let pass."""
+    PASSED.clear()
+    runner = runner_on(files, bears)
     try:
         runner.__enter__()
         runner.run_until_idle()
@@ -159,6 +178,19 @@ def test_a_crash_loses_no_letter_and_makes_none_twice(moment: int) -> None:
     run(files)
     assert letters(files) == Counter(BAD)
     assert {one.attempts for one in LetterStore(files).letters()} == {2}
+
+
+def test_a_letter_that_cannot_be_written_ends_the_run_and_is_written_by_the_next() -> None:
+    """Whatever is asked of the run afterwards, it plans nothing that would forget the message."""
+    files = FullFiles()
+    with runner_on(files, bears=False) as runner:
+        with pytest.raises(CheckpointError, match="dead letters of 'numbers' could not be written"):
+            runner.run_until_idle()
+        files.full = False
+        with pytest.raises(CheckpointError):
+            runner.run_until_idle()
+    run(files)
+    assert letters(files) == Counter(BAD)
 
 
 def asked() -> DyingFiles:

@@ -12,7 +12,6 @@ import sparkstorm as ss
 from sparkstorm.dead_letters import DeadLetterOffice, LetterStore
 from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.delivery.hosted import HostedTask
-from sparkstorm.delivery.manifest import Manifest
 from sparkstorm.delivery.partitioned import PartitionedTask
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
@@ -218,43 +217,3 @@ class TestHostedTask:
         assert feeder.acked == [id_of[root] for root in order if root % 3]
         assert feeder.failed == [id_of[root] for root in order if not root % 3]
         assert task.pending == 0
-
-
-class TestManifest:
-    def checked(self, old: Plan, new: Plan) -> None:
-        files = MemoryFiles()
-        Manifest.of(old).write(files)
-        found = Manifest.read(files)
-        assert found is not None
-        found.check(new, "/checkpoint")
-
-    def test_the_same_topology_goes_on(self) -> None:
-        """The same topology, or one with other stateless parallelism, may use the checkpoint."""
-        self.checked(plan_of(Numbers()), plan_of(Numbers()))
-        self.checked(plan_of(Numbers(), tasks=2), plan_of(Numbers(), tasks=3))
-        assert Manifest.read(MemoryFiles()) is None
-
-    @pytest.mark.parametrize(
-        ("old", "new", "words"),
-        [
-            ({"name": "a"}, {"name": "b"}, "belongs to the topology 'a'"),
-            ({"partitions": 2}, {"partitions": 3}, "made with 2 partitions"),
-            ({"bolt": Keeper()}, {"bolt": Keeper(), "tasks": 3}, "'bolt' with 2 tasks"),
-            ({"bolt": Keeper()}, {}, "no such stateful bolt"),
-            ({"spout": FeederSpout("n int")}, {}, "progress of spout 'spout'"),
-        ],
-    )
-    def test_each_refusal_says_what_differs(self, old: Any, new: Any, words: str) -> None:
-        """What state and progress depend on may not change; the error names it and the mend."""
-        with pytest.raises(ss.CheckpointError, match=words) as caught:
-            self.checked(
-                plan_of(**{"spout": Numbers(), **old}), plan_of(**{"spout": Numbers(), **new})
-            )
-        assert "/checkpoint" in str(caught.value)
-
-    def test_unreadable_manifest(self) -> None:
-        """A damaged manifest is an error of the checkpoint, not a new checkpoint."""
-        files = MemoryFiles()
-        files.write("manifest.json", b"{}")
-        with pytest.raises(ss.CheckpointError, match="unreadable"):
-            Manifest.read(files)

@@ -1,4 +1,4 @@
-"""The change log of state against a plain dictionary, through aborted and repeated batches."""
+"""State against a plain dictionary, through aborted and repeated batches; with both back ends."""
 
 import pickle
 from typing import Any
@@ -41,20 +41,24 @@ def content(image: KeyValues) -> dict[Any, Any]:
     return dict(image.items())
 
 
-def read_anew(store: MemoryStore) -> StateImage:
+def read_anew(store: MemoryStore, *, in_memory: bool = True) -> StateImage:
     """The state as a process sees it that has just started."""
-    image = StateImage()
+    image = StateImage(in_memory=in_memory)
     image.load(store)
     return image
 
 
-@given(batches, st.integers(1, 4))
+both_back_ends = pytest.mark.parametrize("in_memory", [True, False], ids=["memory", "rocksdb"])
+
+
+@both_back_ends
+@given(history=batches, most_log=st.integers(1, 4))
 @settings(max_examples=200)
 def test_every_process_sees_what_was_committed(
-    history: list[tuple[int, Any, str]], most_log: int
+    in_memory: bool, history: list[tuple[int, Any, str]], most_log: int
 ) -> None:
     """Whoever runs the next batch, after any aborted attempts, sees the committed state exactly."""
-    store, images, model = MemoryStore(), [StateImage() for _ in range(3)], {}
+    store, images, model = MemoryStore(), [StateImage(in_memory=in_memory) for _ in range(3)], {}
     limits = (state_log._MAX_LOG, state_log._SNAPSHOT_ITEMS)
     state_log._MAX_LOG, state_log._SNAPSHOT_ITEMS = most_log, 3
     try:
@@ -63,7 +67,9 @@ def test_every_process_sees_what_was_committed(
             image = images[process]
             image.load(store)
             assert content(image) == model
-            assert list(image.items()) == list(read_anew(store).items()), "their order too"
+            assert list(image.items()) == list(read_anew(store, in_memory=in_memory).items()), (
+                "their order too"
+            )
             assert len(image) == len(model)
             after = dict(model)
             apply(image, after, todo)
@@ -77,21 +83,23 @@ def test_every_process_sees_what_was_committed(
             if end.startswith("abort"):
                 store.rollback()
                 if end == "abort and forget":
-                    images[process] = StateImage()
+                    images[process] = StateImage(in_memory=in_memory)
                 continue
             store.commit()
             model, version = after, version + 1
-        for image in (*images, StateImage()):
+        for image in (*images, StateImage(in_memory=in_memory)):
             image.load(store)
             assert content(image) == model
     finally:
         state_log._MAX_LOG, state_log._SNAPSHOT_ITEMS = limits
 
 
-@given(changes, changes)
-def test_undo_takes_back_the_running_call_only(before: Any, after: Any) -> None:
+@both_back_ends
+@given(before=changes, after=changes)
+def test_undo_takes_back_the_running_call_only(in_memory: bool, before: Any, after: Any) -> None:
     """Undo restores values, deleted keys and new ones; what is written then is what is left."""
-    store, image, model = MemoryStore(), StateImage(), {}
+    store, image, model = MemoryStore(), StateImage(in_memory=in_memory), {}
+    image.load(store)
     apply(image, model, before)
     image.call.space = None  # as before each execute
     apply(image, dict(model), after)
@@ -99,9 +107,7 @@ def test_undo_takes_back_the_running_call_only(before: Any, after: Any) -> None:
     assert content(image) == model
     image.write(store, 0, "attempt")
     store.commit()
-    fresh = StateImage()
-    fresh.load(store)
-    assert content(fresh) == model
+    assert content(read_anew(store, in_memory=in_memory)) == model
 
 
 def test_what_a_batch_left_that_broke_off_is_dropped() -> None:
@@ -118,16 +124,19 @@ def test_what_a_batch_left_that_broke_off_is_dropped() -> None:
     assert len(image) == 1
 
 
-@given(st.lists(st.tuples(st.sampled_from(["", "a", "b"]), changes), max_size=8))
-def test_named_states_know_nothing_of_each_other(history: list[tuple[str, Any]]) -> None:
+@both_back_ends
+@given(history=st.lists(st.tuples(st.sampled_from(["", "a", "b"]), changes), max_size=8))
+def test_named_states_know_nothing_of_each_other(
+    in_memory: bool, history: list[tuple[str, Any]]
+) -> None:
     """Each has its keys, and all of them are there in every process."""
-    store, image = MemoryStore(), StateImage()
+    store, image = MemoryStore(), StateImage(in_memory=in_memory)
     models: dict[str, dict[Any, Any]] = {"": {}, "a": {}, "b": {}}
     for version, (name, todo) in enumerate(history):
         image.load(store)
         apply(image.named(name) if name else image, models[name], todo)
         image.write(store, version, str(version))
-    anew = read_anew(store)
+    anew = read_anew(store, in_memory=in_memory)
     image.load(store)
     for one in (image, anew):
         states = {"": one, "a": one.named("a"), "b": one.named("b")}
@@ -137,9 +146,10 @@ def test_named_states_know_nothing_of_each_other(history: list[tuple[str, Any]])
         }
 
 
-def test_keys_are_found_by_prefix() -> None:
+@both_back_ends
+def test_keys_are_found_by_prefix(in_memory: bool) -> None:
     """Of text, of bytes, of tuples; keys of another kind have no such prefix."""
-    image = StateImage()
+    image = StateImage(in_memory=in_memory)
     for key in ("user/1", "user/2", "shop/1", ("user", 1), ("shop", 1), b"user", 7):
         image.put(key, str(key))
     image.delete("user/2")
@@ -149,9 +159,10 @@ def test_keys_are_found_by_prefix() -> None:
     assert list(image.keys()) == [key for key, _ in image.items()]
 
 
-def test_a_state_may_be_changed_while_it_is_iterated() -> None:
+@both_back_ends
+def test_a_state_may_be_changed_while_it_is_iterated(in_memory: bool) -> None:
     """What is iterated over was there at the start and is there still."""
-    image = StateImage()
+    image = StateImage(in_memory=in_memory)
     for key in range(5):
         image.put(key, key)
     seen = []
@@ -191,9 +202,10 @@ def test_a_large_log_is_replaced_by_a_snapshot() -> None:
     assert sum(len(chunk[""]) for chunk in chunks) <= 4_000 + state_log._SNAPSHOT_MIN
 
 
-def test_values_are_copies() -> None:
+@both_back_ends
+def test_values_are_copies(in_memory: bool) -> None:
     """A value that is changed without put changes nowhere; what was put is as it was then."""
-    image = StateImage()
+    image = StateImage(in_memory=in_memory)
     given_in = [1]
     image.put("k", given_in)
     given_in.append(2)
@@ -212,3 +224,50 @@ def test_damaged_store_is_an_error() -> None:
     store.delete("log/0")
     with pytest.raises(KeyError, match="damaged"):
         StateImage().load(store)
+
+
+def test_the_store_is_asked_for_single_keys_once_a_batch() -> None:
+    """State larger than memory: a batch reads the keys it touches, and writes those it changed."""
+
+    class Counting:
+        """A store that counts what is asked of it."""
+
+        def __init__(self) -> None:
+            self.store, self.asked, self.put_keys = MemoryStore(), 0, 0
+
+        def get(self, key: str) -> bytes | None:
+            self.asked += key.startswith("key/")
+            return self.store.get(key)
+
+        def put(self, key: str, value: bytes) -> None:
+            self.put_keys += key.startswith("key/")
+            self.store.put(key, value)
+
+        def delete(self, key: str) -> None:
+            self.store.delete(key)
+
+        def entries(self, prefix: str) -> Any:
+            return self.store.entries(prefix)
+
+    store, image = Counting(), StateImage(in_memory=False)
+    for version in range(3):
+        image.load(store)
+        for key in range(100):
+            image.put(key % 10, image.get(key % 10, 0) + 1)
+        image.write(store, version, str(version))
+    assert (store.asked, store.put_keys) == (30, 30)
+    assert len(image) == 10
+    assert len(read_anew(store.store)._base.keys()) == 0, "nothing of it is in the log"
+
+
+def test_keys_of_rocksdb_must_be_the_same_in_every_process() -> None:
+    """Equal keys find each other whatever their type; others are refused with what to use."""
+    store, image = MemoryStore(), StateImage(in_memory=False)
+    image.load(store)
+    image.put(1, "one")
+    image.put(("a", 2), "pair")
+    image.write(store, 0, "t")
+    anew = read_anew(store, in_memory=False)
+    assert (anew.get(1.0), anew.get(("a", 2.0))) == ("one", "pair")
+    with pytest.raises(TypeError, match=r"frozenset\(\{1\}\) cannot be a key .* use text"):
+        image.put(frozenset({1}), 0)

@@ -3,7 +3,8 @@
 import logging
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from subprocess import Popen, TimeoutExpired
 from typing import Any, final
 
@@ -11,9 +12,11 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from sparkstorm.errors import SparkLostError
+
 __all__ = ["Jvm", "stop_session"]
 
-_DYING_SECS = 5.0
+_END_SECS = 5.0
 
 
 @final
@@ -41,17 +44,31 @@ class Jvm:
         java_context = self._context._jsc  # noqa: SLF001
         return java_context is None or bool(java_context.sc().isStopped())
 
-    def how_it_ended(self) -> str:
-        """Return what is known of its end.
+    def lost(self) -> SparkLostError:
+        """Return the error that says how it ended.
 
         >>> _ending(-9), _ending(52), _ending(None)
         ('it was ended by SIGKILL', 'it exited with code 52', 'it cannot be reached any more')
         """
-        if self._process is None:
-            return _ending(None)
-        with suppress(TimeoutExpired):  # its sockets close a moment before it can be waited for
-            self._process.wait(_DYING_SECS)
-        return _ending(self._process.returncode)
+        code = None
+        if self._process is not None:
+            with suppress(TimeoutExpired):  # its connections end a moment before it does
+                code = self._process.wait(_END_SECS)
+        return SparkLostError(f"the JVM that Spark runs in has ended: {_ending(code)}")
+
+    @contextmanager
+    def told_if_gone(self) -> Iterator[None]:
+        """Say so, if an error that comes up within is only that it is gone.
+
+        Raises:
+            SparkLostError: it is.
+        """
+        try:
+            yield
+        except (Py4JError, OSError) as error:
+            if self.is_gone():
+                raise self.lost() from error
+            raise
 
     def _quiet_its_end(self) -> None:
         """Keep PySpark from printing the traces of connections that end with the JVM.

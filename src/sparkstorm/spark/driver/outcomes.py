@@ -13,8 +13,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from sparkstorm.delivery.coordinator import Coordinator
 from sparkstorm.delivery.poison_search import Action, Poison, PoisonSearch, TimeLimits
 from sparkstorm.errors import BatchError, SparkstormError
-from sparkstorm.execution.batch import Purpose
-from sparkstorm.execution.report import Report
+from sparkstorm.execution.batch import BatchInfo, Purpose
+from sparkstorm.execution.report import Report, newest
 from sparkstorm.spark.driver.jobs import BatchJobs, JobError
 
 __all__ = ["BatchRunner"]
@@ -42,6 +42,7 @@ class BatchRunner:
         self._coordinator = coordinator
         self._reports = reports
         self._timeout_secs = timeout_secs
+        self._told: list[Report] = []
         self._good_secs = 0.0
         self._query: StreamingQuery | None = None
         self._attached = threading.Event()
@@ -63,15 +64,16 @@ class BatchRunner:
 
     def _run(self, jobs: BatchJobs, number: int) -> None:
         self._coordinator.leave_out(number, (), {})  # what an earlier query may have left out
+        self._told = []
         started = time.monotonic()
         try:
-            rows = jobs.run(self._coordinator.info(number), self._timeout_secs)
+            rows = self._act(jobs, self._coordinator.info(number), self._timeout_secs)
         except JobError as error:
             self._give_up_if_stopping(error)
             rows, secs = self._search(jobs, number, error)
         else:
             secs = self._good_secs = time.monotonic() - started
-        self._coordinator.finish(number, rows, secs, self._take_reports())
+        self._coordinator.finish(number, rows, secs, newest(self._told))
 
     def _search(self, jobs: BatchJobs, number: int, error: JobError) -> tuple[list[bytes], float]:
         """Run a batch whose job failed without what it fails of; return its rows and its time."""
@@ -85,7 +87,9 @@ class BatchRunner:
             log.next(search)
             started = time.monotonic()
             try:
-                rows = self._act(jobs, number, action, limits.of(action, search.mistakes))
+                info = self._coordinator.info(number)
+                asked = replace(info, excluded=action.excluded, purpose=action.purpose)
+                rows = self._act(jobs, asked, limits.of(action, search.mistakes))
             except JobError as failure:
                 self._give_up_if_stopping(failure)
                 error = failure
@@ -100,11 +104,16 @@ class BatchRunner:
             search.passed()
         raise BatchError(_hopeless(number, search.poisons, error)) from error
 
-    def _act(self, jobs: BatchJobs, number: int, action: Action, limit: float) -> list[bytes]:
-        self._take_reports()  # those of the attempt that failed
-        info = self._coordinator.info(number)
-        asked = replace(info, excluded=action.excluded, purpose=action.purpose)
-        return jobs.run(asked, limit)
+    def _act(self, jobs: BatchJobs, info: BatchInfo, limit: float) -> list[bytes]:
+        """Run an action; what its tasks tell (those of probes are silent) counts if it fails, too.
+
+        What its finished tasks have written may be used by the next one, without a word of theirs.
+        """
+        try:
+            return jobs.run(info, limit)
+        finally:
+            self._told += self._reports.value
+            self._reports.value = []
 
     def _leave_out(self, number: int, search: PoisonSearch, action: Action) -> None:
         poisons = {poison.root: self._deed(poison) for poison in search.poisons}
@@ -119,11 +128,6 @@ class BatchRunner:
         """Raise if the job was cancelled by whoever stops the query."""
         if self.stopping:
             raise error
-
-    def _take_reports(self) -> list[Report]:
-        taken = self._reports.value
-        self._reports.value = []
-        return taken
 
 
 def _hopeless(number: int, poisons: tuple[Poison, ...], error: JobError) -> str:

@@ -9,7 +9,7 @@ from typing import final
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from sparkstorm.errors import BatchError, SparkLostError, SparkstormError
+from sparkstorm.errors import BatchError, InternalError, SparkLostError, SparkstormError
 from sparkstorm.spark.driver.causes import cause_of
 from sparkstorm.spark.driver.jvm import Jvm
 from sparkstorm.spark.driver.query import Query
@@ -79,12 +79,17 @@ class Supervisor:
             except SparkstormError as error:
                 self._broken(error)
                 return
+            except Exception as error:  # noqa: BLE001 - the loop's outer edge: stop loudly
+                self._broken(
+                    InternalError(
+                        f"the query could not be watched any more: {type(error).__name__}: {error}"
+                    )
+                )
+                return
 
     def _look(self) -> None:
         if self._jvm.is_gone():
-            raise SparkLostError(
-                f"the JVM that Spark runs in has ended: {self._jvm.how_it_ended()}"
-            )
+            raise self._jvm.lost()
         if self._server.was_asked_for_more:
             self._restarts.note_healthy(time.monotonic())
         try:

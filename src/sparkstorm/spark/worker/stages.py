@@ -69,15 +69,24 @@ class StageProcessor(StatefulProcessor):
     """A stage with state, for ``transformWithState``: one key per partition."""
 
     def __init__(
-        self, payload: PlanPayload, stage: Stage, reports: "Accumulator[list[Report]]"
+        self,
+        payload: PlanPayload,
+        stage: Stage,
+        reports: "Accumulator[list[Report]]",
+        *,
+        has_entries: bool,
     ) -> None:
         self._payload = payload
+        self._has_entries = has_entries
         self._stage = stage
         self._reports = reports
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declare the only state variable: chunks by name."""
+        """Declare the state variables: chunks by name, and single entries if there are any."""
         self._chunks = handle.getMapState("chunks", "name string", "data binary")
+        self._entries = None
+        if self._has_entries:
+            self._entries = handle.getMapState("entries", "name string", "data binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timers: Any) -> Iterator[Row]:
         """Run the stage on one partition."""
@@ -101,4 +110,4 @@ class StageProcessor(StatefulProcessor):
         """Nothing to close: bolts live on in the process."""
 
     def _store(self, namespace: str) -> ChunkStore:
-        return MapStateStore(self._chunks, namespace)
+        return MapStateStore(self._chunks, self._entries, namespace)

@@ -1,0 +1,130 @@
+"""Bolts that write many tuples at a time, as Storm's BatchHelper does for its bolts."""
+
+import traceback
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+
+from sparkstorm.components.bolt import Bolt
+from sparkstorm.components.collector import BoltCollector
+from sparkstorm.components.context import TaskContext
+from sparkstorm.components.stateful import State, StatefulBolt
+from sparkstorm.config import Config
+from sparkstorm.errors import ConfigError, TopologyError
+from sparkstorm.tuples import Tuple
+
+__all__ = ["BulkWriterBolt", "HoldingBulkWriterBolt"]
+
+
+class _Writer(Bolt):
+    """What both have in common: what is written, and what becomes of it."""
+
+    flush_size: int = 1_000
+    """How many tuples are written in one go, at most."""
+
+    @abstractmethod
+    def write(self, tuples: Sequence[Tuple]) -> None:
+        """Write these tuples, all or none.
+
+        When it returns, they are acked; if it raises, all of them fail with that reason, and come
+        again. It happens before the batch is committed, and a tuple may come twice: let a second
+        write of the same overwrite the first (``INSERT … ON CONFLICT … DO UPDATE``, say). Do not
+        ack.
+        """
+
+    def component_configuration(self) -> Mapping[str, object]:
+        """Check the size.
+
+        Raises:
+            TopologyError: ``flush_size`` is not a positive number.
+        """
+        if self.flush_size < 1:
+            raise TopologyError(f"flush_size is {self.flush_size!r}: it is a number above 0")
+        return {}
+
+    def _flush(self, tuples: Sequence[Tuple]) -> None:
+        if not tuples:
+            return
+        try:
+            self.write(tuples)
+        except Exception as error:  # noqa: BLE001 - user code: what it should have written fails
+            self.collector.report_error("".join(traceback.format_exception(error)))
+            for tup in tuples:
+                self.collector.fail(tup, f"write: {type(error).__name__}: {error}")
+        else:
+            for tup in tuples:
+                self.collector.ack(tup)
+
+
+class BulkWriterBolt(_Writer):
+    """Writes tuples ``flush_size`` at a time, and what is left at the end of each batch.
+
+    Nothing waits longer than its batch. If batches are so small that writes are, too, use a
+    :class:`HoldingBulkWriterBolt`.
+    """
+
+    def prepare(self, config: Config, context: TaskContext, collector: BoltCollector) -> None:
+        """Start with nothing; call it if you override it."""
+        self._waiting: list[Tuple] = []
+
+    def execute(self, tup: Tuple) -> None:
+        """Keep a tuple until there are enough."""
+        if tup.is_tick:
+            self.collector.ack(tup)
+            return
+        self._waiting.append(tup)
+        if len(self._waiting) >= self.flush_size:
+            self._flush_waiting()
+
+    def finish_batch(self) -> None:
+        """Write what is left; call it if you override it."""
+        self._flush_waiting()
+
+    def _flush_waiting(self) -> None:
+        tuples, self._waiting = self._waiting, []
+        self._flush(tuples)
+
+
+class HoldingBulkWriterBolt(_Writer, StatefulBolt):
+    """Holds tuples over batches, until there are ``flush_size``, or one came ``flush_secs`` ago."""
+
+    flush_secs: float = 1.0
+    """How long a tuple may wait; a tick writes it also if nothing else comes."""
+
+    def component_configuration(self) -> Mapping[str, object]:
+        """Ask for ticks.
+
+        Raises:
+            TopologyError: ``flush_size`` or ``flush_secs`` is not a positive number.
+        """
+        super().component_configuration()
+        if self.flush_secs <= 0:
+            raise TopologyError(f"flush_secs is {self.flush_secs!r}: it is a number above 0")
+        return {"tick_tuple_freq_secs": min(1.0, max(0.05, self.flush_secs / 4))}
+
+    def prepare(self, config: Config, context: TaskContext, collector: BoltCollector) -> None:
+        """Check the time; call it if you override it."""
+        if config.enable_message_timeouts and self.flush_secs >= config.message_timeout_secs:
+            raise ConfigError(
+                f"it holds tuples for flush_secs = {self.flush_secs}, but they time out after "
+                f"{config.message_timeout_secs} s: raise message_timeout_secs"
+            )
+
+    def init_state(self, state: State) -> None:
+        """Take up what is held; call it if you override it."""
+        super().init_state(state)
+        self._held = state.tuples("__bulk")
+
+    def execute(self, tup: Tuple) -> None:
+        """Hold a tuple."""
+        if tup.is_tick:
+            self.collector.ack(tup)
+        else:
+            self._held.add(None, tup)
+
+    def finish_batch(self) -> None:
+        """Write what is enough, or has waited enough; call it if you override it."""
+        tuples = self._held.get(None)
+        overdue = bool(self._held.held_since(self.context.batch_time - self.flush_secs))
+        full = len(tuples) if overdue else len(tuples) // self.flush_size * self.flush_size
+        for start in range(0, full, self.flush_size):
+            self._flush(tuples[start : min(start + self.flush_size, full)])
