@@ -17,7 +17,8 @@ from sparkstorm.components.spout import (
 from sparkstorm.config import Config
 from sparkstorm.errors import ConfigError
 from sparkstorm.kafka.assignment import Assignment, Limits, merge_splits
-from sparkstorm.kafka.client import KafkaDesk, OutOfRangeError, RangeReader, shared_reader
+from sparkstorm.kafka.client.desk import KafkaDesk
+from sparkstorm.kafka.client.reader import OutOfRangeError, RangeReader, shared_reader
 from sparkstorm.kafka.cluster import Cluster, Partition
 from sparkstorm.kafka.formats import Format, Reader, reader_of, type_of
 from sparkstorm.kafka.records import FIELDS, Shape, origin_of, wanted, wanted_ranges

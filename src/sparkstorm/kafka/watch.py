@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, final
 
 from sparkstorm.errors import SparkstormError, SpoutConnectionError
 from sparkstorm.kafka.assignment import Beginning
-from sparkstorm.kafka.client import RefusedError
+from sparkstorm.kafka.client.troubles import RefusedError
 from sparkstorm.kafka.cluster import Partition, Topic
 from sparkstorm.kafka.source import OutOfRange, Source, Start, millis_of
 from sparkstorm.kafka.stores import ProgressStore, Stored
@@ -33,7 +33,7 @@ _logger = logging.getLogger("sparkstorm.kafka")
 
 
 class ClusterView(Protocol):
-    """What a watch asks a cluster; see :class:`sparkstorm.kafka.client.KafkaDesk`."""
+    """What a watch asks a cluster; see :class:`sparkstorm.kafka.client.desk.KafkaDesk`."""
 
     def topic_names(self) -> list[str]:
         """The names of all topics."""
