@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, final
 
-from sparkstorm.errors import SparkstormError, SpoutConnectionError
+from sparkstorm.errors import InternalError, SparkstormError, SpoutConnectionError
 from sparkstorm.kafka.assignment import Beginning
 from sparkstorm.kafka.client.troubles import RefusedError
 from sparkstorm.kafka.cluster import Partition, Topic
@@ -173,6 +173,9 @@ class Watch:
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join(secs)
+        if self._thread.is_alive():  # in a request; it ends with the process
+            _logger.warning("the cluster does not answer: the last progress was not stored there")
+            return
         try:
             self._store_commits()
         except SpoutConnectionError as error:
@@ -222,6 +225,9 @@ class Watch:
                     self._fatal = error
                     return
                 self._note_trouble(str(error))
+            except Exception as error:
+                self._fatal = InternalError(f"the watch of a cluster ended: {error!r}")
+                raise
             else:
                 self._note_trouble("")
 
@@ -293,7 +299,7 @@ class Watch:
         known = [p for p in self._partitions if self._ids.get(p) == ids[p]]
         ends, starts = self._cluster.ends(known), self._cluster.starts(known)
         return {
-            partition: self._elsewhere(partition, at, starts[partition], end, ids[partition])
+            partition: self._elsewhere(partition, at, starts.get(partition, 0), end, ids[partition])
             for partition, end in ends.items()
             if (at := self._positions[partition]) > end
         }
