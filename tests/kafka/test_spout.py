@@ -170,3 +170,22 @@ def test_single_messages_are_read_again_by_their_offsets(kafka: Any) -> None:
     assert sorted(map(int, seen)) == list(range(3000))
     assert (statistics.failed, statistics.retried) == (30, 30)
     assert kafka.committed(topic, topic)[0] == 3000
+
+
+def batches_until_acked(kafka: Any, topic: str, bolt: ss.BasicBolt, count: int) -> int:
+    """How many batches it takes until so many are acked."""
+    config = ss.Config(max_retries=None, retry_backoff_secs=0.01, batch_max_messages=1000)
+    spout = spout_of(kafka, topic, group=f"{topic}-{type(bolt).__name__}")
+    with LocalRunner(topology_of(spout, bolt), config=config) as runner:
+        while runner.statistics().acked < count:
+            runner.step()
+        return runner.statistics().batches
+
+
+def test_a_message_that_fails_for_ever_does_not_slow_down_its_partition(kafka: Any) -> None:
+    """The others are acked in as many batches as without it: a ratio of 0.9 at least."""
+    topic = kafka.topic()
+    kafka.put(topic, range(20_000))
+    without = batches_until_acked(kafka, topic, Echo(), 20_000)
+    beside = batches_until_acked(kafka, topic, Picky("0"), 19_999)
+    assert without / beside >= 0.9, (without, beside)

@@ -88,7 +88,7 @@ def test_a_broker_that_stays_away_ends_the_start() -> None:
 
 def test_a_topic_that_is_not_there_is_named(kafka: Any) -> None:
     with pytest.raises(ss.SpoutConnectionError, match="no topic 'ordres': create it"):
-        runner_of(kafka.address, "ordres", []).__enter__()
+        runner_of(kafka.address, "ordres", [], connect_secs=1.0).__enter__()
 
 
 def test_a_broker_that_is_killed_is_waited_for(
@@ -182,8 +182,9 @@ def test_refused_credentials_are_said_at_once(
         with pytest.raises(ss.SpoutConnectionError, match=r"[Aa]uthentication failed") as caught:
             runner_of(server.address, "t", [], **options).__enter__()
         assert time.monotonic() - began < 30
+        options = {"client": credentials("right"), "connect_secs": 1.0}
         with pytest.raises(ss.SpoutConnectionError, match="no topic 't'"):
-            runner_of(server.address, "t", [], client=credentials("right")).__enter__()
+            runner_of(server.address, "t", [], **options).__enter__()
     assert "wrong-secret" not in f"{caught.value} {caplog.text}"
 
 

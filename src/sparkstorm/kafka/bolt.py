@@ -9,7 +9,7 @@ from sparkstorm.components.collector import BoltCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.config import Config
 from sparkstorm.errors import ConfigError
-from sparkstorm.kafka.client import Sender
+from sparkstorm.kafka.client.sender import Sender
 from sparkstorm.kafka.cluster import Cluster
 from sparkstorm.kafka.formats import Format, Writer, writer_of
 from sparkstorm.tuples import Tuple

@@ -8,7 +8,7 @@ from typing import Any, final
 from sparkstorm.dead_letters import DeadLetter
 from sparkstorm.dead_letters.values import to_json
 from sparkstorm.errors import WorldError
-from sparkstorm.kafka.client import Sender
+from sparkstorm.kafka.client.sender import Sender
 from sparkstorm.kafka.cluster import Cluster
 
 __all__ = ["DeadLetterTopic"]

@@ -3,6 +3,7 @@
 import secrets
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, final
 
 from sparkstorm.clock import Clock, SystemClock
@@ -17,7 +18,8 @@ from sparkstorm.components.spout import (
 from sparkstorm.config import Config
 from sparkstorm.errors import ConfigError
 from sparkstorm.kafka.assignment import Assignment, Limits, merge_splits
-from sparkstorm.kafka.client import KafkaDesk, OutOfRangeError, RangeReader, shared_reader
+from sparkstorm.kafka.client.desk import KafkaDesk
+from sparkstorm.kafka.client.reader import OutOfRangeError, RangeReader, shared_reader
 from sparkstorm.kafka.cluster import Cluster, Partition
 from sparkstorm.kafka.formats import Format, Reader, reader_of, type_of
 from sparkstorm.kafka.records import FIELDS, Shape, origin_of, wanted, wanted_ranges
@@ -61,6 +63,8 @@ class KafkaSpout(PartitionedSpout):
             with its checkpoint goes on all the same.
         max_uncommitted: a partition is paused when so many offsets lie beyond its commit point.
         rate: messages a second that may be read from one partition.
+        message_bytes: about how large a record is, for ``topology.max.pending.bytes``; give it if
+            yours are much larger than a hundred bytes.
         commit_secs: how often progress is committed to Kafka.
         refresh_secs: how often to look for new topics and partitions.
         connect_secs: how long to wait at the start for a cluster that does not answer.
@@ -85,6 +89,7 @@ class KafkaSpout(PartitionedSpout):
         force_from_start: bool = False,
         max_uncommitted: int | None = 10_000_000,
         rate: float | None = None,
+        message_bytes: int = 0,
         commit_secs: float = 1.0,
         refresh_secs: float = 5.0,
         connect_secs: float = 60.0,
@@ -108,6 +113,7 @@ class KafkaSpout(PartitionedSpout):
         self._progress = progress
         self._shape = Shape(tuple(fields), reader_of(key), reader_of(value), many)
         self.outputs: Outputs = _outputs(fields, type_of(key), None if many else type_of(value))
+        self._message_bytes = message_bytes
         self._commit_secs = commit_secs
         self._refresh_secs = refresh_secs
         self._connect_secs = connect_secs
@@ -153,7 +159,8 @@ class KafkaSpout(PartitionedSpout):
         self._commit_if_due()
         if self._watch.trouble:
             return []
-        return self._assignment.plan(limit, self._clock.monotonic())
+        splits = self._assignment.plan(limit, self._clock.monotonic())
+        return [replace(split, size=split.count * self._message_bytes) for split in splits]
 
     def read(self, split: Split) -> Iterator[Messages]:
         """Read a range of offsets, or single ones of it (on an executor)."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol, final
 
 from sparkstorm.kafka.ack_map import decode_acks, encode_acks
-from sparkstorm.kafka.client import KafkaDesk
+from sparkstorm.kafka.client.desk import KafkaDesk
 from sparkstorm.kafka.cluster import Partition, Topic
 from sparkstorm.kafka.ranges import Range
 

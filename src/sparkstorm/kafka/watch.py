@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, final
 
-from sparkstorm.errors import SparkstormError, SpoutConnectionError
+from sparkstorm.errors import InternalError, SparkstormError, SpoutConnectionError
 from sparkstorm.kafka.assignment import Beginning
-from sparkstorm.kafka.client import RefusedError
+from sparkstorm.kafka.client.troubles import RefusedError
 from sparkstorm.kafka.cluster import Partition, Topic
 from sparkstorm.kafka.source import OutOfRange, Source, Start, millis_of
 from sparkstorm.kafka.stores import ProgressStore, Stored
@@ -24,6 +24,8 @@ __all__ = ["ClusterView", "Jump", "News", "Watch"]
 _LOOK_SECS = 0.1
 _AWAY_SECS = 0.5
 """The pause after a look that failed."""
+_TOPIC_SECS = 5.0
+"""A topic that is missing at the start may be on its way: brokers that start know of none yet."""
 _SAY_SECS = 10.0
 """How often waiting for a cluster at the start is mentioned."""
 
@@ -31,7 +33,7 @@ _logger = logging.getLogger("sparkstorm.kafka")
 
 
 class ClusterView(Protocol):
-    """What a watch asks a cluster; see :class:`sparkstorm.kafka.client.KafkaDesk`."""
+    """What a watch asks a cluster; see :class:`sparkstorm.kafka.client.desk.KafkaDesk`."""
 
     def topic_names(self) -> list[str]:
         """The names of all topics."""
@@ -134,21 +136,17 @@ class Watch:
         """
         self._ids = {partition: topic_id for partition, (topic_id, _) in known.items()}
         self._positions = {partition: offset for partition, (_, offset) in known.items()}
-        deadline, say = time.monotonic() + patience_secs, time.monotonic()
+        began = say = time.monotonic()
         while True:
             try:
                 self.look()
                 break
             except SpoutConnectionError as error:
-                if isinstance(error, RefusedError | _MisfitError):
-                    raise
-                if time.monotonic() > deadline:
-                    raise SpoutConnectionError(
-                        f"{error}. Gave up after {patience_secs:g} s"
-                    ) from error
-                if time.monotonic() >= say:
+                now = time.monotonic()
+                self._check_patience(error, now - began, patience_secs)
+                if now >= say:
                     _logger.warning("%s; waiting for it", error)
-                    say += _SAY_SECS
+                    say = now + _SAY_SECS
                 self._stop.wait(_AWAY_SECS)
         self._thread.start()
 
@@ -175,6 +173,9 @@ class Watch:
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join(secs)
+        if self._thread.is_alive():  # in a request; it ends with the process
+            _logger.warning("the cluster does not answer: the last progress was not stored there")
+            return
         try:
             self._store_commits()
         except SpoutConnectionError as error:
@@ -190,10 +191,30 @@ class Watch:
         news = news._replace(ends=self._cluster.ends(self._partitions))
         if refresh:
             self._refreshed = now
-        with self._lock:
-            self._news.append(news)
+        self._leave(news)
         self._ids.update((p, beginning.topic_id) for p, beginning in news.begun.items())
         self._store_commits()
+
+    def _check_patience(
+        self, error: SpoutConnectionError, waited: float, patience_secs: float
+    ) -> None:
+        """Raise an error of the first look if it is not to be waited for any longer."""
+        if isinstance(error, RefusedError | _MisfitError):
+            raise error
+        if isinstance(error, _MissingTopicError) and waited > min(_TOPIC_SECS, patience_secs):
+            raise error
+        if waited > patience_secs:
+            raise SpoutConnectionError(f"{error}. Gave up after {patience_secs:g} s") from error
+
+    def _leave(self, news: News) -> None:
+        """Put news with those that were not taken yet, so that they do not become many."""
+        with self._lock:
+            if self._news and not news.begun and not news.jumps:
+                last = self._news[-1]
+                there = last.there if news.there is None else news.there
+                self._news[-1] = last._replace(ends={**last.ends, **news.ends}, there=there)
+            else:
+                self._news.append(news)
 
     def _run(self) -> None:
         while not self._stop.wait(_AWAY_SECS if self._trouble else _LOOK_SECS):
@@ -204,6 +225,9 @@ class Watch:
                     self._fatal = error
                     return
                 self._note_trouble(str(error))
+            except Exception as error:
+                self._fatal = InternalError(f"the watch of a cluster ended: {error!r}")
+                raise
             else:
                 self._note_trouble("")
 
@@ -222,7 +246,9 @@ class Watch:
         found = self._cluster.topics(names)
         missing = [name for name in self._source.names if name not in found]
         if missing and self._refreshed is None:
-            raise _MisfitError(f"there is no topic {missing[0]!r}: create it, or mend its name")
+            raise _MissingTopicError(
+                f"there is no topic {missing[0]!r}: create it, or mend its name"
+            )
         there = [p for topic in found.values() for p in topic.partitions if self._mine(p)]
         self._topics, self._partitions = found, tuple(there)
         begun = self._begin()
@@ -273,7 +299,7 @@ class Watch:
         known = [p for p in self._partitions if self._ids.get(p) == ids[p]]
         ends, starts = self._cluster.ends(known), self._cluster.starts(known)
         return {
-            partition: self._elsewhere(partition, at, starts[partition], end, ids[partition])
+            partition: self._elsewhere(partition, at, starts.get(partition, 0), end, ids[partition])
             for partition, end in ends.items()
             if (at := self._positions[partition]) > end
         }
@@ -334,6 +360,10 @@ class Watch:
                 dropped,
             )
         self.acks_dropped = dropped
+
+
+class _MissingTopicError(SpoutConnectionError):
+    """A topic that was named is not there."""
 
 
 class _MisfitError(SpoutConnectionError):

@@ -1,0 +1,136 @@
+"""A driver's view of a cluster."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias, final
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from sparkstorm.kafka.client.topics import describe
+from sparkstorm.kafka.client.troubles import UNKNOWN_TOPIC, make
+from sparkstorm.kafka.cluster import Cluster, Partition, Topic
+
+__all__ = ["Committed", "KafkaDesk"]
+
+Committed: TypeAlias = tuple[int, str]
+"""A committed offset and the text stored with it."""
+
+
+@final
+class KafkaDesk:
+    """What the driver asks and tells a cluster. Every call may take ``timeout_secs``.
+
+    Args:
+        cluster: where.
+        group: the consumer group whose offsets are read and committed.
+    """
+
+    def __init__(self, cluster: Cluster, group: str) -> None:
+        self._secs = cluster.timeout_secs
+        self._admin, self._troubles = make(AdminClient, cluster)
+        self._consumer, _ = make(
+            Consumer, cluster, group_id=group, enable_auto_commit=False, auto_offset_reset="error"
+        )
+
+    def topic_names(self) -> list[str]:
+        """The names of all topics that we may see.
+
+        Raises:
+            SpoutConnectionError: no answer.
+        """
+        try:
+            found = self._admin.list_topics(timeout=self._secs).topics
+        except KafkaException as error:
+            raise self._troubles.error("list the topics", error) from error
+        return sorted(found)
+
+    def topics(self, names: Sequence[str]) -> dict[str, Topic]:
+        """Those of these topics that exist.
+
+        Raises:
+            SpoutConnectionError: no answer.
+        """
+        if not names:
+            return {}
+        return describe(self._admin, names, self._secs, self._troubles)
+
+    def starts(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        """The first offsets that the logs still have."""
+        return self._offsets(partitions, OffsetSpec.earliest())
+
+    def ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        """Where the readable parts end: at the last stable offsets."""
+        return self._offsets(partitions, OffsetSpec.latest())
+
+    def at(self, partitions: Sequence[Partition], millis: int) -> dict[Partition, int]:
+        """The first offsets of that time or later; where there are none, the ends."""
+        found = self._offsets(partitions, OffsetSpec.for_timestamp(millis))
+        late = [partition for partition, offset in found.items() if offset < 0]
+        return {**found, **self.ends(late)}
+
+    def committed(self, partitions: Sequence[Partition]) -> dict[Partition, Committed]:
+        """What the group has committed, where it has.
+
+        Raises:
+            SpoutConnectionError: no answer, or we may not.
+        """
+        if not partitions:
+            return {}
+        wanted = [TopicPartition(p.topic, p.number) for p in partitions]
+        try:
+            found = self._consumer.committed(wanted, timeout=self._secs)
+        except KafkaException as error:
+            raise self._troubles.error("read the group's offsets", error) from error
+        for one in found:
+            if one.error is not None:
+                raise self._troubles.error("read the group's offsets", one.error)
+        return {
+            # other clients leave the NUL that confluent-kafka ends the text with
+            Partition(one.topic, one.partition): (one.offset, (one.metadata or "").rstrip("\0"))
+            for one in found
+            if one.offset >= 0
+        }
+
+    def commit(self, offsets: Mapping[Partition, Committed]) -> None:
+        """Commit offsets for the group, each with its text.
+
+        Raises:
+            SpoutConnectionError: no answer, or the group has members of its own.
+        """
+        wanted = [
+            TopicPartition(p.topic, p.number, offset, metadata=text)
+            for p, (offset, text) in offsets.items()
+        ]
+        try:
+            done = self._consumer.commit(offsets=wanted, asynchronous=False)
+        except KafkaException as error:
+            raise self._troubles.error("commit offsets", error) from error
+        for one in done or ():
+            if one.error is not None and one.error.code() not in UNKNOWN_TOPIC:
+                raise self._troubles.error(f"commit offsets of {one.topic}", one.error)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._consumer.close()
+
+    def _offsets(self, partitions: Sequence[Partition], spec: OffsetSpec) -> dict[Partition, int]:
+        """Ask for offsets; a partition that is not there any more is left out."""
+        if not partitions:
+            return {}
+        wanted = {TopicPartition(p.topic, p.number): spec for p in partitions}
+        try:
+            asked = self._admin.list_offsets(
+                wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self._secs
+            )
+        except KafkaException as error:
+            raise self._troubles.error("ask for offsets", error) from error
+        found: dict[Partition, int] = {}
+        for one, answer in asked.items():
+            try:
+                found[Partition(one.topic, one.partition)] = answer.result(self._secs + 1).offset
+            except KafkaException as error:
+                if error.args[0].code() not in UNKNOWN_TOPIC:
+                    raise self._troubles.error("ask for offsets", error) from error
+            except TimeoutError as error:
+                raise self._troubles.error("ask for offsets") from error
+        return found

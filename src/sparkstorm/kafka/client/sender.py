@@ -1,0 +1,77 @@
+"""A producer that says of each record what became of it."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from sparkstorm.kafka.client.troubles import make
+from sparkstorm.kafka.cluster import Cluster
+
+__all__ = ["Sender"]
+
+_WAIT_SECS = 0.1
+
+
+@final
+class Sender:
+    """A producer that says of each record what became of it; thread-safe.
+
+    Args:
+        cluster: where.
+        properties: more of librdkafka's properties.
+    """
+
+    def __init__(self, cluster: Cluster, **properties: Any) -> None:
+        self._cluster = cluster
+        self._properties = {"enable_idempotence": True, **properties}
+        self._lock = threading.Lock()
+        self._producer, self._troubles = make(Producer, cluster, **self._properties)
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]],
+        on_done: Callable[[str | None], None],
+    ) -> None:
+        """Send a record; ``on_done`` hears None or what went wrong, within :meth:`flush`.
+
+        Waits if the producer's queue is full.
+        """
+
+        def report(error: KafkaError | None, _: object) -> None:
+            if error is not None and error.fatal():
+                self._renew()
+            on_done(None if error is None else error.str())
+
+        while True:
+            producer = self._producer
+            try:
+                producer.produce(
+                    topic, value, key, headers=list(headers) or None, on_delivery=report
+                )
+            except BufferError:
+                producer.poll(_WAIT_SECS)
+            except KafkaException as error:
+                report(error.args[0], None)
+                return
+            else:
+                producer.poll(0)
+                return
+
+    def flush(self, secs: float) -> int:
+        """Wait until every record has its answer; return how many still have none."""
+        return int(self._producer.flush(secs))
+
+    @property
+    def trouble(self) -> str:
+        """The last thing that went wrong with the connection."""
+        return self._troubles.last or "no answer"
+
+    def _renew(self) -> None:
+        """An idempotent producer that lost its sequence refuses everything from then on."""
+        with self._lock:
+            self._producer, self._troubles = make(Producer, self._cluster, **self._properties)

@@ -1,0 +1,79 @@
+"""How clients are made, and what is known when one of them fails.
+
+librdkafka retries by itself and mostly stays silent about why; what it tells its error callback is
+kept as :attr:`Troubles.last` and put into our errors. (A refused password, say, is told nowhere
+else.)
+"""
+
+from collections.abc import Callable
+from typing import Any, final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+
+from sparkstorm.errors import ConfigError, SpoutConnectionError
+from sparkstorm.kafka.cluster import Cluster
+
+__all__ = ["UNKNOWN_TOPIC", "RefusedError", "Troubles", "make"]
+
+_REFUSALS = (
+    KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's own errors begin with _
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+)
+UNKNOWN_TOPIC = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.UNKNOWN_TOPIC_ID,
+    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
+)
+
+
+class RefusedError(SpoutConnectionError):
+    """The cluster does not let us in, or not at this: waiting is of no use."""
+
+
+@final
+class Troubles:
+    """The last thing that a client's error callback heard, and how to put it into words."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._refused = False
+        self.last = ""
+        self.serve: Callable[[], object] = lambda: None
+        """Lets the client call its callbacks."""
+
+    def note(self, error: KafkaError) -> None:
+        """The callback; ``all brokers down`` tells less than what came before it."""
+        if error.code() != KafkaError._ALL_BROKERS_DOWN or not self.last:  # noqa: SLF001
+            self.last = error.str()
+            self._refused = error.code() in _REFUSALS
+
+    def error(self, what: str, cause: object = "") -> SpoutConnectionError:
+        """Return the error of a request that failed."""
+        self.serve()
+        said = cause.args[0] if isinstance(cause, KafkaException) else cause
+        text = said.str() if isinstance(said, KafkaError) else str(said)
+        reason = "; ".join(dict.fromkeys(filter(None, (text, self.last)))) or "no answer"
+        refused = self._refused or (isinstance(said, KafkaError) and said.code() in _REFUSALS)
+        self.last, self._refused = "", False
+        kind = RefusedError if refused else SpoutConnectionError
+        return kind(f"cannot {what} at {self._cluster.bootstrap_servers}: {reason}")
+
+
+def make(
+    kind: Callable[[dict[str, Any]], Any], cluster: Cluster, **more: Any
+) -> tuple[Any, Troubles]:
+    """Make a client; return it with what will go wrong."""
+    troubles = Troubles(cluster)
+    properties = {name.replace("_", "."): value for name, value in more.items()}
+    try:
+        client = kind({**cluster.properties(), **properties, "error_cb": troubles.note})
+    except (KafkaException, ValueError, TypeError) as error:
+        why = error.args[0].str() if isinstance(error, KafkaException) else error
+        raise ConfigError(f"the Kafka client refuses its properties: {why}") from error
+    if kind is not Consumer:  # whose poll would take records
+        troubles.serve = lambda: client.poll(0)
+    return client, troubles
