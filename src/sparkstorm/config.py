@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sparkstorm.errors import ConfigError
 
-__all__ = ["COMPONENT_KEYS", "Config"]
+__all__ = ["COMPONENT_KEYS", "Config", "setting_name"]
 
 COMPONENT_KEYS = frozenset(
     {
@@ -220,6 +220,16 @@ class Config(BaseModel):
         return Config(**{**dict(self), **_by_name(settings)}) if settings else self
 
 
+def setting_name(key: str) -> str:
+    """Return the field that a key stands for; Storm's keys are known, too.
+
+    >>> setting_name("topology.tick.tuple.freq.secs")
+    'tick_tuple_freq_secs'
+    """
+    names = {field.alias: name for name, field in Config.model_fields.items() if field.alias}
+    return names.get(key, key)
+
+
 def _by_name(settings: Mapping[str, object]) -> dict[str, object]:
     """The settings with Storm's keys replaced by the fields' names.
 
@@ -227,9 +237,8 @@ def _by_name(settings: Mapping[str, object]) -> dict[str, object]:
         ConfigError: a setting is there under both.
     """
     named: dict[str, object] = {}
-    names = {field.alias: name for name, field in Config.model_fields.items() if field.alias}
     for key, value in settings.items():
-        name = names.get(key, key)
+        name = setting_name(key)
         if name in named:
             raise ConfigError(f"setting {name!r} is given twice, also by Storm's key: drop one")
         named[name] = value

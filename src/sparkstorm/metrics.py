@@ -12,6 +12,7 @@ __all__ = ["PartitionStatistics", "Statistics", "TaskMetrics", "merge_task_metri
 class TaskMetrics:
     """Counts of one task, summed over its batches.
 
+    ``emitted`` counts tuples on streams that somebody reads; the others are never made.
     ``process_secs`` is the time spent in the task's user code and its encoding.
     """
 
@@ -79,7 +80,8 @@ class Statistics:
 
     Attributes:
         emitted: messages given to a batch, retries included.
-        acked: messages whose tree completed and whose spout heard ``ack``.
+        acked: messages whose tree completed, replayed dead letters among them; of all others the
+            spout heard ``ack``.
         failed: attempts that ended in ``fail``, by any reason.
         pending: messages in a batch, open after it, or waiting for a retry.
         retried: attempts after the first.

@@ -602,6 +602,17 @@ def test_bolt_that_never_acks_for_ten_minutes(tmp_path: Path, spout: str) -> Non
     assert max(used[36:]) < 1.1 * max(used[6:30]) + 20_000
 
 
+def test_people_are_told_once_of_messages_with_one_cause(run_locally: Any) -> None:
+    """A line for each cause, with the first message; also where nobody keeps a letter."""
+    topology = wired(NoFail(["bad", "good", "bad", "bad luck", "bad"]), Picky())
+    with run_locally(topology, {"dead_letters": "off"}) as play:
+        play.drain()
+        told = [text for text in play.texts("source") if "given up" in text]
+    assert len(told) == 2
+    assert told[0].startswith("messages 0 and 2 more were given up after 1 try: error in picky")
+    assert told[1].startswith("message 3 was given up after 1 try: error in picky")
+
+
 def test_feeder_that_only_remembers_has_no_letters(run_locally: Any) -> None:
     """A spout that overrides ``fail`` and gives nothing up decides for itself."""
     feeder, files = FeederSpout("text string"), MemoryFiles()

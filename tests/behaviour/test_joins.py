@@ -1,6 +1,7 @@
 """JoinBolt: matched tuples come out once, unmatched ones time out or are emitted alone."""
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from sparkstorm.bolts import JoinBolt
 from sparkstorm.errors import ComponentError, TopologyError
 from sparkstorm.execution.level import Workshop
 from sparkstorm.execution.state_log import StateImage
+from sparkstorm.spouts import IteratorSpout
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock, QueueSpout
 
 PATIENT = {"message_timeout_secs": 600}
@@ -313,32 +315,61 @@ def test_joins_are_those_of_a_naive_join(history: list[Any]) -> None:
         assert held(runner) == sum(map(len, naive.waiting.values()))
 
 
+class Sides:
+    """Two streams of so many keys in any order, of which one in twenty has no payment."""
+
+    def __init__(self, keys: int) -> None:
+        chance = random.Random(keys)
+        self.lonely = set(chance.sample(range(keys), keys // 20))
+        self.orders = [[key, key * 2] for key in range(keys)]
+        self.payments = [[key, f"p{key}"] for key in range(keys) if key not in self.lonely]
+        self.joined = [(key, key * 2, by) for key, by in self.payments]
+        chance.shuffle(self.orders)
+        chance.shuffle(self.payments)
+
+    def topology(self, spout: Any) -> ss.Topology:
+        """Both streams and their join."""
+        builder = ss.TopologyBuilder()
+        builder.set_spout("orders", spout(self.orders, "id long, amount long"))
+        builder.set_spout("payments", spout(self.payments, "order long, by string"))
+        declared = builder.set_bolt("join", inner(), parallelism=2)
+        declared.fields_grouping("orders", ["id"]).fields_grouping("payments", ["order"])
+        return builder.create_topology()
+
+    def check(self, joined: list[Any], statistics: ss.Statistics) -> None:
+        """Each pair came out once; the others timed out and are dead letters."""
+        assert sorted(joined) == self.joined
+        assert statistics.acked == 2 * len(self.payments)
+        assert statistics.failures == {"timeout": len(self.lonely)}
+        assert statistics.given_up == statistics.dead_letters == len(self.lonely)
+        assert statistics.pending == 0
+
+
 @pytest.mark.parametrize("keys", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_two_streams_of_which_some_never_match(run_locally: Any, keys: int) -> None:
     """Each pair once; the others fail by time-out and become dead letters; nothing stays."""
-    chance = random.Random(keys)
-    lonely = set(chance.sample(range(keys), keys // 20))
-    orders = [[key, key * 2] for key in range(keys)]
-    payments = [[key, f"p{key}"] for key in range(keys) if key not in lonely]
-    chance.shuffle(orders)
-    chance.shuffle(payments)
-    builder = ss.TopologyBuilder()
-    builder.set_spout("orders", QueueSpout(orders, "id long, amount long"))
-    builder.set_spout("payments", QueueSpout(payments, "order long, by string"))
-    builder.set_bolt("join", inner(), parallelism=2).fields_grouping(
-        "orders", ["id"]
-    ).fields_grouping("payments", ["order"])
+    sides = Sides(keys)
     config = {"max_retries": 0, "message_timeout_secs": 30}
-    with run_locally(builder.create_topology(), config) as play:
+    with run_locally(sides.topology(QueueSpout), config) as play:
         play.settle()
         play.clock.advance(40)
-        statistics = play.settle()
-        joined = play.emitted("join")
-        assert sorted(joined) == [
-            (key, key * 2, f"p{key}") for key in range(keys) if key not in lonely
-        ]
-        assert statistics.acked == 2 * (keys - len(lonely))
-        assert statistics.failures == {"timeout": len(lonely)}
-        assert (statistics.given_up, statistics.dead_letters) == (len(lonely), len(lonely))
-        assert (statistics.pending, play.runner.coordinator.ledger_bytes) == (0, 0)
+        sides.check(play.emitted("join"), play.settle())
+        assert play.runner.coordinator.ledger_bytes == 0
         assert held(play.runner) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("keys", [100_000])
+def test_the_same_on_spark(run_on_spark: Any, tmp_path: Path, keys: int) -> None:
+    """The time-out is real, so it has to be longer than all of the batches together."""
+    sides = Sides(keys)
+    config = {
+        "max_retries": 0,
+        "message_timeout_secs": 180,
+        "dead_letter_folder": str(tmp_path),
+    }
+    with run_on_spark(sides.topology(IteratorSpout), config) as play:
+        assert play.run.wait_until_drained(900)
+        sides.check(play.emitted("join"), play.statistics())
+        assert play.run._coordinator.ledger_bytes == 0

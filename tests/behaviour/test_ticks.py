@@ -150,7 +150,7 @@ def test_a_bolt_can_ask_for_ticks_by_itself(run_locally: Any) -> None:
 
     class Punctual(Clockwork):
         def component_configuration(self) -> dict[str, object]:
-            return {"tick_tuple_freq_secs": 1.0}
+            return {"topology.tick.tuple.freq.secs": 1.0}
 
     for tick, expected in ((None, 1.0), (3.0, 3.0)):
         _, topology = wired(Punctual(), tick=tick)

@@ -252,5 +252,5 @@ def test_a_line_that_kills_the_driver_is_given_up(tmp_path: Path) -> None:
             out = (tmp_path / "deadly.out").read_text()
             seen |= {json.loads(line)["values"]["line"] for line in out.splitlines()}
     assert codes == [-9, -9, -9, 1], run.said
-    assert "was given up after 1 tries: lost: the driver has died while this message" in run.said
+    assert "was given up after 1 try: lost: the driver has died while this message" in run.said
     assert seen == set(lines)

@@ -117,7 +117,7 @@ def diamond_join() -> Topology:
     builder.set_bolt("price", Look()).partial_key_grouping("stock", "key")
     join = builder.set_bolt("join", Count(), 3)
     join.fields_grouping("customer", ["key"]).fields_grouping("price", ["key"])
-    join.fields_grouping("orders", ["customer"])
+    join.fields_grouping("orders", ["customer"]).add_configuration("tick_tuple_freq_secs", 5)
     return builder.create_topology()
 
 

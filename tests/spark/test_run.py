@@ -57,6 +57,17 @@ class CountLines(ss.StatefulBolt):
         self.collector.ack(tup)
 
 
+class LookUp(ss.StatefulBolt):
+    """Comes with a large table."""
+
+    def __init__(self, table: bytes) -> None:
+        self.table = table
+
+    def execute(self, tup: ss.Tuple) -> None:
+        assert len(self.table) > tup["n"]
+        self.collector.ack(tup)
+
+
 class Breaking(ss.Spout):
     """Raises in next_tuple."""
 
@@ -239,11 +250,12 @@ def test_stop_drains(spark: Any) -> None:
 
 
 def test_failing_spout_is_an_error_and_does_not_hang(spark: Any) -> None:
-    """What next_tuple raises comes out where the run is waited for."""
+    """What next_tuple raises comes out where the run is waited for, with its place."""
+    named = r"spout 'spout' failed: \w+: the queue is on fire \(.*test_run.py, line \d+\)"
     with running(wired(Breaking(), Ack()), spark) as run:
-        with pytest.raises(ss.SparkstormError, match="the queue is on fire"):
+        with pytest.raises(ss.SparkstormError, match=named):
             run.wait_until_drained(_PATIENCE_SECS)
-        with pytest.raises(ss.SparkstormError, match="the queue is on fire"):
+        with pytest.raises(ss.SparkstormError, match=named):
             run.await_termination(_PATIENCE_SECS)
 
 
@@ -252,5 +264,13 @@ def test_a_source_may_have_nothing_for_a_while(spark: Any) -> None:
     feeder = FeederSpout("n int")
     with ss.submit(wired(feeder, Ack()), session=spark) as run:
         wait_for(lambda: run.statistics().batches > 0, run)
+        feeder.feed([1], msg_id=1)
+        wait_for(lambda: feeder.acked == [1], run)
+
+
+def test_a_topology_may_be_large(spark: Any) -> None:
+    """PySpark broadcasts functions of more than a megabyte, which stateful stages cannot read."""
+    feeder = FeederSpout("n int")
+    with ss.submit(wired(feeder, LookUp(bytes(3_000_000))), session=spark) as run:
         feeder.feed([1], msg_id=1)
         wait_for(lambda: feeder.acked == [1], run)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, ClassVar, final
+from typing import Any, final
 
 from sparkstorm.bolts.windowing import CountWindow, TimeWindow, Windowing, to_micros
 from sparkstorm.components.collector import BasicCollector, BoltCollector
@@ -24,10 +24,8 @@ _NEVER = -sys.maxsize
 _ALWAYS = sys.maxsize
 _MICROS = 1_000_000
 
-_WATERMARK, _NEXT, _LATE, _BEGAN = (
-    f"__window/{name}" for name in ("watermark", "next", "late", "began")
-)
-"""Keys of the bolt's own notes in the state."""
+_WATERMARK, _NEXT, _LATE, _BEGAN = "watermark", "next", "late", "began"
+"""Keys of the bolt's own notes."""
 
 
 @final
@@ -75,7 +73,7 @@ class WindowBolt(StatefulBolt):
     window: Windowing
     """Which windows."""
 
-    key_fields: ClassVar[Sequence[str]] = ()
+    key_fields: Sequence[str] = ()
     """Fields whose values have windows of their own; none: one for all tuples of the task."""
 
     timestamp_field: str | None = None
@@ -121,7 +119,7 @@ class WindowBolt(StatefulBolt):
     def init_state(self, state: State) -> None:
         """Take up what is held; call it if you override it."""
         super().init_state(state)
-        self._notes = state
+        self._notes = state.named("__window")
         self._held = state.tuples("__window")
 
     def execute(self, tup: Tuple) -> None:
@@ -167,7 +165,7 @@ class WindowBolt(StatefulBolt):
 
     def _note_source(self, tup: Tuple, at: int) -> None:
         notes, source = self._notes, f"{tup.component}/{tup.stream}"
-        highest, seen = f"__window/highest/{source}", f"__window/seen/{source}"
+        highest, seen = f"highest/{source}", f"seen/{source}"
         if at > notes.get(highest, _NEVER):
             notes.put(highest, at)
         if notes.get(seen) != self.context.batch_time:
@@ -178,7 +176,7 @@ class WindowBolt(StatefulBolt):
         if self.timestamp_field is None:
             return to_micros(self.context.batch_time)
         highest: list[int] = [
-            self._notes.get(f"__window/highest/{component}/{stream}", _NEVER)
+            self._notes.get(f"highest/{component}/{stream}", _NEVER)
             for component, stream in self.context.sources
             if not self._is_idle(component, stream)
         ]
@@ -194,7 +192,7 @@ class WindowBolt(StatefulBolt):
         if began is None:
             began = now
             self._notes.put(_BEGAN, now)
-        seen: float = self._notes.get(f"__window/seen/{component}/{stream}", began)
+        seen: float = self._notes.get(f"seen/{component}/{stream}", began)
         return now - seen >= self.idle_secs
 
     def _close(self, window: TimeWindow, before: int, watermark: int) -> int:
@@ -234,7 +232,7 @@ class WindowBolt(StatefulBolt):
     def _count(self, window: CountWindow, tup: Tuple) -> None:
         key = self._key_of(tup)
         self._held.add(key, tup)
-        counter = f"__window/count/{key!r}"
+        counter = ("count", key)
         new = self._notes.get(counter, 0) + 1
         if new < window.step:
             self._notes.put(counter, new)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from sparkstorm._version import __version__
-from sparkstorm.cli import letters_app
+from sparkstorm.cli import letters_app, state_app
 from sparkstorm.cli.edge import edge
 
 __all__ = ["app", "main"]
@@ -176,6 +176,7 @@ def new(
 
 
 app.add_typer(letters_app.app)
+app.add_typer(state_app.app)
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from sparkstorm.cli.settings import parse_settings
 from sparkstorm.cli.signals import StopSignals
 from sparkstorm.cli.spark_log import SparkLog
 from sparkstorm.config import Config
+from sparkstorm.dead_letters.office import find_sink
 from sparkstorm.errors import (
     BatchError,
     EnvironmentFault,
@@ -63,6 +64,8 @@ def run_topology(options: RunOptions) -> Code:
     loaded = load(options.target, options.args)
     name = loaded.name if options.name is None else options.name
     make_plan(loaded.topology, name=name, config=config, taps=options.taps)
+    for spout in loaded.topology.spouts:
+        find_sink(config.override(dict(spout.settings)).dead_letter_sink)
     with ExitStack() as stack:
         screen = Screen(loaded.topology)
         _listen(screen, stack, verbose=options.verbose)

@@ -4,7 +4,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, final
 
@@ -103,7 +103,8 @@ class Screen:
 
     def summary(self, name: str, statistics: Statistics, letters_at: str = "") -> None:
         """Show how it ended; ``letters_at`` are the options that lead to its dead letters."""
-        self.err.print(summary_table(name, statistics, time.monotonic() - self._started))
+        spouts = [spec.id for spec in self._topology.spouts]
+        self.err.print(summary_table(name, statistics, time.monotonic() - self._started, spouts))
         if statistics.dead_letters:
             self.err.print(f"look at them: sparkstorm dead-letters list {letters_at}")
 
@@ -160,22 +161,26 @@ def progress_text(statistics: Statistics, rate: float) -> str:
     )
 
 
-def summary_table(name: str, statistics: Statistics, secs: float) -> Table:
-    """Return the tracking summary, and what each component did."""
+def summary_table(
+    name: str, statistics: Statistics, secs: float, spouts: Collection[str] = ()
+) -> Table:
+    """Return the tracking summary, and what each component did; spouts only emit."""
     total = _tuples(statistics)
     table = Table(title=f"{name}: {_verdict(statistics)}", title_justify="left")
     for column in ("", "tasks", "executed", "emitted", "acked", "failed"):
         table.add_column(column, justify="right" if column else "left")
     for component, tasks in sorted(statistics.components.items()):
         counts = statistics.component(component)
-        numbers = (len(tasks), counts.executed, counts.emitted, counts.acked, counts.failed)
-        table.add_row(component, *(f"{number:,}" for number in numbers))
+        taken = [f"{n:,}" for n in (counts.executed, counts.acked, counts.failed)]
+        executed, acked, failed = ("", "", "") if component in spouts else taken
+        table.add_row(component, f"{len(tasks):,}", executed, f"{counts.emitted:,}", acked, failed)
+    batches = "1 batch" if statistics.batches == 1 else f"{statistics.batches:,} batches"
     table.caption_justify = "left"
     table.caption = (
         f"messages: {statistics.acked:,} acked, {statistics.failed:,} failed attempts"
         f"{_reasons(statistics)}, {statistics.given_up:,} given up, "
         f"{statistics.pending:,} pending{_letters(statistics)}\n"
-        f"{total:,} tuples in {statistics.batches:,} batches and {secs:.1f} s"
+        f"{counted(total, 'tuple')} in {batches} and {secs:.1f} s"
     )
     return table
 

@@ -12,7 +12,7 @@ from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.errors import CheckpointError, ConfigError
 
-__all__ = ["DeadLetterOffice", "Desk", "Sink"]
+__all__ = ["DeadLetterOffice", "Desk", "Sink", "find_sink"]
 
 Sink: TypeAlias = Callable[[list[DeadLetter]], object]
 """Takes letters and keeps them, durably on return; if it raises, the files keep them instead."""
@@ -96,9 +96,9 @@ class Desk:
             self.office.store.write(letters)
         except Exception as error:
             raise CheckpointError(
-                f"{len(letters)} dead letters of {letters[0].spout!r} could not be written: "
-                f"{type(error).__name__}: {error}. Mend that, and start the topology again on the "
-                f"same checkpoint: their messages are not forgotten"
+                f"dead letters of {letters[0].spout!r} could not be written: "
+                f"{type(error).__name__}: {error}. Mend that, and start the topology again: with "
+                f"the same checkpoint or source, their messages are not forgotten"
             ) from error
 
     def _hand_over(self, sink: Sink, letters: Sequence[DeadLetter]) -> int:

@@ -11,86 +11,41 @@ The life of a batch, one method each, called by the runner in this order:
 It starts no threads and does no I/O but through the ``files`` it is given.
 """
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias, final
+from dataclasses import replace
+from typing import final
 
-import numpy as np
-
-from sparkstorm.acking.ids import U64, make_root, task_of
 from sparkstorm.acking.ledger import Ledger, Verdicts
-from sparkstorm.acking.tally import RootRange, TallyResult
+from sparkstorm.acking.tally import RootRange
 from sparkstorm.clock import Clock
-from sparkstorm.components.spout import PartitionedSpout, Split
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.dead_letters.store import LetterStore
-from sparkstorm.delivery.counts import Counts, FirstFailures
+from sparkstorm.delivery.counts import Counts
 from sparkstorm.delivery.files import CheckpointFiles
-from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.journal import Journal
 from sparkstorm.delivery.lease import Fence, Unfenced
-from sparkstorm.delivery.partitioned import PartitionedTask, partitions_of
+from sparkstorm.delivery.partitioned import partitions_of
 from sparkstorm.delivery.planner import BatchPlanner
 from sparkstorm.delivery.plans import BatchPlan
+from sparkstorm.delivery.record import BatchRecord
 from sparkstorm.delivery.recovery import carry_over, decode_outcome, encode_outcome
 from sparkstorm.delivery.replays import Replays
 from sparkstorm.delivery.signals import Signals
+from sparkstorm.delivery.spout_tasks import Deliver, SpoutTasks
 from sparkstorm.delivery.taps import Tap, Taps
 from sparkstorm.delivery.ticks import Ticks
-from sparkstorm.errors import (
-    AttributeStateError,
-    BatchError,
-    CheckpointError,
-    ComponentError,
-    SparkstormError,
-)
-from sparkstorm.execution.acker import decode_result
+from sparkstorm.errors import CheckpointError, SparkstormError
 from sparkstorm.execution.batch import BatchInfo
-from sparkstorm.execution.packet import Kind, Packet
 from sparkstorm.execution.reading import Load, Signal
 from sparkstorm.execution.report import LogLine, Report
 from sparkstorm.metrics import Statistics, TaskMetrics, merge_task_metrics
 from sparkstorm.planning.plan import Plan
 from sparkstorm.verdicts import Failure, Reason
 
-__all__ = ["Coordinator", "Deliver"]
-
-
-Deliver: TypeAlias = Callable[[HostedTask, U64, Sequence[tuple[int, Failure]]], None]
-"""How verdicts reach a hosted task: at once, or through its thread."""
-
-_FATAL: dict[str, type[SparkstormError]] = {
-    "AttributeStateError": AttributeStateError,
-    "ComponentError": ComponentError,
-}
-
-
-@dataclass(slots=True)
-class _Record:
-    """A batch between its plan and its commit."""
-
-    plan: BatchPlan
-    time: float
-    """When it was planned, in seconds since 1970."""
-    durable: bool = True
-    excluded: tuple[RootRange, ...] = ()
-    results: list[TallyResult] | None = None
-    tapped: list[Packet] = field(default_factory=list)
-    secs: float = 0.0
-    reports: Sequence[Report] = ()
-    poisons: Mapping[int, str] = field(default_factory=dict)
-    recovered: BatchPlan | None = None
-    """The whole plan of an earlier driver, whose batch this still is; ``plan`` is the part that
-    can be run again."""
-
-    @property
-    def matters(self) -> bool:
-        """Whether anybody has to wait for it: not if it was planned for ticks alone."""
-        return bool(self.plan.loads or self.plan.signals) or self.recovered is not None
+__all__ = ["Coordinator"]
 
 
 @final
@@ -128,7 +83,6 @@ class Coordinator:
         self._plan = plan
         self._journal = Journal(files, fence or Unfenced(files))
         self._clock = clock
-        self._deliver = deliver or (lambda task, acked, failed: task.deliver(acked, failed))
         self._on_log = on_log or _log
         self._taps = Taps(plan, on_tap)
         self._lock = threading.RLock()
@@ -137,26 +91,15 @@ class Coordinator:
             clock.monotonic(),
             on_progress=config.message_timeout_mode == "progress",
         )
-        self._records: dict[int, _Record] = {}
+        self._records: dict[int, BatchRecord] = {}
         self._unwritten: BatchPlan | None = None
         self._last = -1
-        self._first_failures = FirstFailures(self._on_log)
         self._counts = Counts()
         self._components: dict[str, dict[int, TaskMetrics]] = {}
         self._intake_open = True
         self._fault: SparkstormError | AssertionError | None = None
-        self.hosted: dict[int, HostedTask] = {}
-        self.partitioned: dict[int, PartitionedTask] = {}
-        for spec in plan.topology.spouts:
-            for task in plan.tasks[spec.id]:
-                if isinstance(spec.component, PartitionedSpout):
-                    self.partitioned[task] = PartitionedTask(
-                        plan, spec.id, task, self._spout_log, office
-                    )
-                else:
-                    self.hosted[task] = HostedTask(
-                        plan, spec.id, task, self._spout_log, self.arrived, office
-                    )
+        self._tasks = SpoutTasks(plan, office, self._counts, self.arrived, deliver, self._on_log)
+        self.hosted, self.partitioned = self._tasks.hosted, self._tasks.partitioned
         self._office = office
         self._replays = Replays(plan, office)
         self._planner = BatchPlanner(plan, self.hosted, self.partitioned, self._replays, run)
@@ -203,7 +146,7 @@ class Coordinator:
 
         Raises:
             SupersededError: another run has taken over the checkpoint; no verdicts were given.
-            CheckpointError: what the verdicts change could not be written; the run must end.
+            CheckpointError: verdicts could not be given, now or earlier; the run must end.
         """
         self._journal.check()
         with self._lock, self._whole():
@@ -234,8 +177,7 @@ class Coordinator:
     def info(self, number: int) -> BatchInfo:
         """What the tasks of a planned batch need to know."""
         with self._lock:
-            record = self._records[number]
-            return replace(record.plan.info(record.excluded), time=record.time)
+            return self._records[number].info
 
     def leave_out(
         self, number: int, excluded: Sequence[RootRange], poisons: Mapping[int, str]
@@ -261,23 +203,9 @@ class Coordinator:
             BatchError: the outcome is not whole.
         """
         self._tell_lines(reports)
-        packets = [Packet.decode(row) for row in rows]
-        for packet in packets:
-            if packet.head.kind is Kind.FATAL:
-                raise _fatal(packet.payload())
         with self._lock:
             record = self._records[number]
-            outcomes = [
-                r for r, p in zip(rows, packets, strict=True) if p.head.kind is Kind.OUTCOME
-            ]
-            record.results = [decode_result(p) for p in packets if p.head.kind is Kind.OUTCOME]
-            if len(record.results) != len(self._plan.ackers):
-                raise BatchError(
-                    f"batch {number}: {len(record.results)} of {len(self._plan.ackers)} ackers "
-                    f"answered"
-                )
-            tapped = (packet for packet in packets if packet.head.kind is Kind.DATA)
-            record.tapped = sorted(tapped, key=lambda packet: packet.head.order)
+            outcomes = record.take_in(rows, len(self._plan.ackers))
             record.secs = secs
             record.reports = reports
             if self.partitioned and self._plan.tracked:
@@ -290,25 +218,23 @@ class Coordinator:
             waiting = self._taps.waiting or self._signals.due or self._ledger.pending
             if self._unwritten or waiting or any(r.matters for r in self._records.values()):
                 return False
-            tasks = self._tasks()
-            if not self._intake_open:
-                waiting = any(task.waiting for task in self.hosted.values())
-                return not waiting and not any(task.pending for task in tasks)
-            return not self._replays.busy and all(task.drained for task in tasks)
+            broken = self._fault is not None  # some verdicts were not given
+            if broken or (self._intake_open and self._replays.busy):
+                return False
+            return self._tasks.drained(fresh=self._intake_open)
 
     def statistics(self) -> Statistics:
         """How the topology stands now."""
         with self._lock:
-            counts = self._counts
-            tasks = self._tasks()
+            counts, tasks = self._counts, self._tasks
             return Statistics(
                 emitted=counts.emitted,
                 acked=counts.acked,
                 failed=counts.failed,
-                pending=sum(task.pending for task in tasks) + self._replays.pending,
+                pending=tasks.pending + self._replays.pending,
                 retried=counts.retried,
-                given_up=sum(task.given_up for task in tasks) + self._replays.given_up,
-                left_failed=sum(task.left_failed for task in self.hosted.values()),
+                given_up=tasks.given_up + self._replays.given_up,
+                left_failed=tasks.left_failed,
                 failures=dict(counts.failures),
                 dead_letters=self._office.written,
                 dead_letter_faults=self._office.sink_faults,
@@ -348,10 +274,10 @@ class Coordinator:
             raise
         except Exception as error:
             self._fault = CheckpointError(
-                f"what became of messages could not be written down: {type(error).__name__}: "
-                f"{error}. Mend that, and start the topology again on the same checkpoint"
+                f"messages could not be given their verdicts: {type(error).__name__}: {error}. "
+                f"Mend that, and start the topology again on the same checkpoint"
             )
-            raise self._fault from error
+            raise
 
     def _plan_batch(self, number: int, even_empty: bool) -> bool:
         self.arrived.clear()
@@ -362,7 +288,7 @@ class Coordinator:
         self._unwritten = plan  # if the checkpoint cannot be written to, it waits here
         self._journal.write_plan(plan)
         self._unwritten = None
-        self._records[number] = _Record(plan, self._clock.wall())
+        self._records[number] = BatchRecord(plan, self._clock.wall())
         self._last = number
         self._ledger.begin(plan.ranges)
         self._counts.note_planned(plan)
@@ -382,10 +308,7 @@ class Coordinator:
         in_use = self._intake_open or self._ledger.pending
         return bool(in_use) and self._ticks.due(now)
 
-    def _tasks(self) -> list[HostedTask | PartitionedTask]:
-        return [*self.hosted.values(), *self.partitioned.values()]
-
-    def _commit(self, record: _Record) -> None:
+    def _commit(self, record: BatchRecord) -> None:
         plan = record.plan
         if record.results is None:
             verdicts = self._verdicts_of_earlier_driver(record)
@@ -397,16 +320,16 @@ class Coordinator:
         for result in record.results:
             self._signals.note_holders(result.holders)
         verdicts = self._ledger.settle(plan.ranges, record.results, now)
-        self._give_verdicts(_with_poisons(verdicts, record.poisons))
+        self._give_verdicts(record.with_poisons(verdicts))
         if not self._plan.tracked:
-            self._ack_untracked(plan)
+            self._tasks.ack_untracked(plan)
         self._counts.batches += 1
         self._counts.batch_secs = record.secs
         self._counts.batch_messages = plan.messages
         self._planner.observe(messages=plan.messages, secs=record.secs)
         self._taps.add(record.tapped)
 
-    def _verdicts_of_earlier_driver(self, record: _Record) -> Verdicts:
+    def _verdicts_of_earlier_driver(self, record: BatchRecord) -> Verdicts:
         """The verdicts of a batch that an earlier driver committed, and may not have given."""
         lost = self._ledger.drop(record.plan.ranges, _NO_OUTCOME)
         was, data = record.recovered, self._journal.earlier_outcome(record.plan.number)
@@ -417,11 +340,11 @@ class Coordinator:
     def _recover(self, plan: BatchPlan) -> None:
         """Take up the last batch of an earlier driver: Spark runs it again if it must."""
         runnable = self._planner.take_up(plan, self._clock.monotonic())
-        self._records[plan.number] = _Record(runnable, self._clock.wall(), recovered=plan)
+        self._records[plan.number] = BatchRecord(runnable, self._clock.wall(), recovered=plan)
         self._last = plan.number
         self._ledger.begin(runnable.ranges)
 
-    def _rerun(self, record: _Record, was: BatchPlan) -> None:
+    def _rerun(self, record: BatchRecord, was: BatchPlan) -> None:
         """Make the batch of an earlier driver one of this driver's own."""
         now = self._clock.monotonic()
         self._ledger.drop(record.plan.ranges, _NO_OUTCOME)
@@ -440,28 +363,10 @@ class Coordinator:
             self._journal.write_plan(replace(record.plan, clean=True))
 
     def _give_verdicts(self, verdicts: Verdicts) -> None:
-        self._signals.note_failed(verdicts.failed)
-        failed: dict[int, list[tuple[int, Failure]]] = {}
-        for root, failure in sorted(verdicts.failed.items()):
-            failed.setdefault(task_of(root), []).append((root, failure))
         now = self._clock.monotonic()
-        for number, task in self.hosted.items():
-            acked, mine = _of_task(verdicts.acked, number), failed.get(number, [])
-            if len(acked) or mine:
-                self._count(acked, mine)
-                self._deliver(task, acked, mine)
-        for number, partitioned in self.partitioned.items():
-            acked, mine = _of_task(verdicts.acked, number), failed.get(number, [])
-            if len(acked) or mine:
-                self._count(acked, mine)
-                partitioned.deliver(acked, mine, now)
+        self._signals.note_failed(verdicts.failed)
+        self._tasks.give(verdicts, now)
         self._replays.deliver(verdicts.acked, verdicts.failed, now)
-
-    def _count(self, acked: U64, failed: Sequence[tuple[int, Failure]]) -> None:
-        self._counts.acked += len(acked)
-        self._counts.note_failed(failure for _, failure in failed)
-        for _, failure in failed:
-            self._first_failures.show(failure)
 
     def _tell_lines(self, reports: Sequence[Report]) -> None:
         for report in reports:
@@ -473,39 +378,10 @@ class Coordinator:
             news = [(r.component, r.task, r.metrics) for r in reports]
             merge_task_metrics(self._components, news)
 
-    def _ack_untracked(self, plan: BatchPlan) -> None:
-        for planned in plan.loads:
-            self._counts.acked += planned.load.count
-            split: Split | None = planned.load.split
-            if split is not None:
-                self.partitioned[planned.load.task].done_untracked(split)
-
-    def _spout_log(self, component: str, task: int, level: str, text: str) -> None:
-        self._on_log(LogLine(component, task, level, text))
-
 
 _NO_OUTCOME = Failure(
     reason=Reason.LOST, message="the driver that ran its batch ended before giving the verdict"
 )
-
-
-def _with_poisons(verdicts: Verdicts, poisons: Mapping[int, str]) -> Verdicts:
-    failed = dict(verdicts.failed)
-    for root, what in poisons.items():
-        if root in failed:
-            failed[root] = replace(failed[root], message=what, final=True)
-    return Verdicts(verdicts.acked, failed)
-
-
-def _of_task(roots: U64, task: int) -> U64:
-    bounds = np.array([make_root(task, 0), make_root(task + 1, 0)], np.uint64)
-    start, stop = np.searchsorted(roots, bounds)
-    return roots[start:stop]
-
-
-def _fatal(payload: bytes) -> SparkstormError:
-    data = json.loads(payload)
-    return _FATAL.get(data["kind"], BatchError)(data["message"])
 
 
 def _log(line: LogLine) -> None:

@@ -15,7 +15,7 @@ from sparkstorm.components.spout import Spout
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.delivery.attempts import Attempts, FailedMessage
-from sparkstorm.delivery.letters import LetterWriter
+from sparkstorm.delivery.letters import LetterWriter, alike, given_up_text
 from sparkstorm.delivery.originals import GONE, Original, Originals, PendingLoad
 from sparkstorm.delivery.packing import encode_rows, packed_load
 from sparkstorm.delivery.remembered import DIED_OF_IT, FIRST_TRY, Tries, digests_of
@@ -342,10 +342,7 @@ class HostedTask:
         """Count a message as given up and return its letter."""
         known = self._attempts.forget(msg_id)
         self.given_up += 1
-        letter = self._letter(msg_id, failure, known)
-        kept = f" (dead letter {letter.id})" if self._letters.desk.keeps else ""
-        self.log("error", f"message {msg_id!r} was given up: {failure}{kept}")
-        return [letter]
+        return [self._letter(msg_id, failure, known)]
 
     def _letter(
         self, msg_id: Hashable, failure: Failure, known: FailedMessage | None
@@ -363,7 +360,14 @@ class HostedTask:
         )
 
     def _post(self, letters: Sequence[DeadLetter]) -> None:
-        self._letters.desk.post(letters)
+        """Write letters, then tell people."""
+        desk = self._letters.desk
+        desk.post(letters)
+        for same in alike(letters):
+            first = same[0]
+            kept = first if desk.keeps else None
+            why = first.failure
+            self.log("error", given_up_text(first.msg_id, len(same), first.attempts, why, kept))
 
     def _load(self, lot: _Lot, taken: _Intake, sequence: int, lane: int) -> Load | None:
         key = StreamKey(self.component, lot.stream)

@@ -1,12 +1,14 @@
 """The thread of a hosted task."""
 
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import final
 
 from sparkstorm.acking.ids import U64
 from sparkstorm.delivery.hosted import HostedTask
+from sparkstorm.errors import ComponentError, SparkstormError
 from sparkstorm.verdicts import Failure
 
 __all__ = ["HostedThread"]
@@ -20,7 +22,7 @@ class HostedThread(threading.Thread):
     """Runs a hosted task: verdicts first, then new messages, then a short rest."""
 
     def __init__(
-        self, task: HostedTask, limit: Callable[[], int], broken: Callable[[BaseException], None]
+        self, task: HostedTask, limit: Callable[[], int], broken: Callable[[SparkstormError], None]
     ):
         super().__init__(name=f"sparkstorm-{task.component}-{task.task}", daemon=True)
         self._task = task
@@ -55,8 +57,16 @@ class HostedThread(threading.Thread):
         """The thread's loop."""
         try:
             self._loop()
-        except BaseException as error:  # noqa: BLE001 - the loop's outer edge: stop loudly
+        except SparkstormError as error:
             self._broken(error)
+        except BaseException as error:  # noqa: BLE001 - the loop's outer edge: stop loudly
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            self._broken(
+                ComponentError(
+                    f"spout {self._task.component!r} failed: {type(error).__name__}: {error} "
+                    f"({where.filename}, line {where.lineno})"
+                )
+            )
         finally:
             self._task.close()
 

@@ -1,6 +1,6 @@
 """Dead letters as delivery writes them: made from what a spout's task knows of a message."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, final
 
 from sparkstorm.dead_letters.letter import DeadLetter, letter_id
@@ -8,7 +8,7 @@ from sparkstorm.dead_letters.office import DeadLetterOffice, Desk
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.verdicts import Failure
 
-__all__ = ["LetterWriter"]
+__all__ = ["LetterWriter", "alike", "given_up_text"]
 
 
 @final
@@ -70,3 +70,30 @@ class LetterWriter:
     def _place_of(self, task: int) -> tuple[str, int]:
         component = self._plan.component_of(task)
         return component, task - self._plan.tasks[component].start
+
+
+def alike(letters: Iterable[DeadLetter]) -> list[list[DeadLetter]]:
+    """Return letters in groups that have the same cause, so that people are told once of each."""
+    groups: dict[tuple[object, ...], list[DeadLetter]] = {}
+    for letter in letters:
+        why = letter.failure
+        cause = (why.reason, why.component, why.message, letter.attempts)
+        groups.setdefault(cause, []).append(letter)
+    return list(groups.values())
+
+
+def given_up_text(
+    msg_id: Hashable, count: int, attempts: int, failure: Failure, letter: DeadLetter | None
+) -> str:
+    """Say that messages were given up, of which ``msg_id`` is the first.
+
+    >>> from sparkstorm.verdicts import Reason
+    >>> given_up_text("a", 2, 1, Failure(reason=Reason.LOST, message="gone"), None)
+    "messages 'a' and 1 more were given up after 1 try: lost: gone"
+    """
+    which = f"message {msg_id!r} was"
+    if count > 1:
+        which = f"messages {msg_id!r} and {count - 1:,} more were"
+    tries = "1 try" if attempts == 1 else f"{attempts} tries"
+    kept = "" if letter is None else f" (dead letter {letter.id})"
+    return f"{which} given up after {tries}: {failure}{kept}"

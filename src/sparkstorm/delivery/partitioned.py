@@ -17,7 +17,7 @@ from sparkstorm.components.spout import PartitionedSpout, Positions, Split
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.delivery.hosted import SpoutLog
-from sparkstorm.delivery.letters import LetterWriter
+from sparkstorm.delivery.letters import LetterWriter, given_up_text
 from sparkstorm.delivery.payloads import Payload, read_payloads, read_payloads_apart
 from sparkstorm.delivery.plans import Outstanding
 from sparkstorm.delivery.remembered import DIED_OF_IT
@@ -357,10 +357,8 @@ class PartitionedTask:
             self.given_up += count
             self._spout.give_up(one.pending.split, ranges_of(positions), failure)
             name = self._spout.msg_id(one.pending.split, int(positions[0]))
-            which = f"{name!r} and {count - 1} more were" if count > 1 else f"{name!r} was"
-            kept = f" (dead letter {letters[number][0].id})" if letters else ""
-            tries = "1 try" if one.pending.attempt == 1 else f"{one.pending.attempt} tries"
-            text = f"message {which} given up after {tries}: {failure}{kept}"
+            letter = letters[number][0] if letters else None
+            text = given_up_text(name, count, one.pending.attempt, failure, letter)
             self._log(self.component, self.task, "error", text)
 
     def _read_payloads(self, given_up: Sequence[_GivenUp]) -> dict[tuple[_Source, int], Payload]:

@@ -26,9 +26,7 @@ class Ticks:
     def __init__(self, plan: Plan, now: float) -> None:
         self._plan = plan
         self._rates = {
-            spec.id: rate
-            for spec in plan.topology.bolts
-            if (rate := plan.config.override(dict(spec.settings)).tick_tuple_freq_secs)
+            spec.id: rate for spec in plan.topology.bolts if (rate := plan.tick_secs(spec.id))
         }
         self._next = {name: now + rate for name, rate in self._rates.items()}
 

@@ -8,7 +8,7 @@ from sparkstorm.errors import EmitError
 from sparkstorm.execution.hashing import hash_value
 from sparkstorm.execution.marks import DELETED
 
-__all__ = ["Base", "EntryStore", "MemoryEntries", "StoredEntries"]
+__all__ = ["Base", "EntryStore", "MemoryEntries", "StoredEntries", "entry_id"]
 
 
 class Base(Protocol):
@@ -86,6 +86,11 @@ class StoredEntries:
         self._read: dict[str, dict[Any, Any]] = {}
         self._names: dict[Any, str] = {}
 
+    @staticmethod
+    def space_of(name: str) -> str:
+        """The space that an entry of the store belongs to."""
+        return name.removeprefix("key/").rpartition("/")[0]
+
     def open(self, store: EntryStore, count: int) -> None:
         """Start a batch: read from this store, which holds so many keys of the space."""
         self._store, self._count = store, count
@@ -144,13 +149,18 @@ class StoredEntries:
         name = self._names.get(key)
         if name is None:
             try:
-                name = self._names[key] = f"{self._prefix}{hash_value(key):016x}"
+                name = self._names[key] = f"{self._prefix}{entry_id(key)}"
             except EmitError:
                 raise TypeError(
                     f"{key!r} cannot be a key of a state in RocksDB: use text, bytes, numbers, "
                     f"booleans, None, dates, decimals or tuples of these"
                 ) from None
         return name
+
+
+def entry_id(key: Any) -> str:
+    """How the name of the entry ends that holds a key."""
+    return f"{hash_value(key):016x}"
 
 
 def _unpickle(data: bytes) -> dict[Any, Any]:

@@ -13,7 +13,7 @@ the others falls away in the ledger. Untracked tuples come from nowhere again, s
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, final
 
 from sparkstorm.errors import TrackingError
 from sparkstorm.execution.inbox import OPEN, Inbox, PacketOrigin
@@ -78,6 +78,9 @@ class Holding:
 @final
 class Bag(Space):
     """The tuples held under one name (:class:`sparkstorm.HeldTuples`), numbered as they came."""
+
+    PREFIX: ClassVar = "tuples/"
+    """The names of all of them start so."""
 
     __slots__ = ("_by_key", "_by_root", "_data", "_holding", "_run", "_tuples")
 

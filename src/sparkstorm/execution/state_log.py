@@ -32,13 +32,13 @@ from sparkstorm.execution.spaces import Space
 from sparkstorm.execution.undo import Call
 from sparkstorm.planning.plan import Plan
 
-__all__ = ["ChunkStore", "MemoryStore", "StateImage", "state_of"]
+__all__ = ["ChunkStore", "MemoryStore", "StateImage", "committed_chunks", "state_of"]
 
 _SNAPSHOT_ITEMS = 50_000
 _SNAPSHOT_MIN = 10_000
 _MAX_LOG = 100
-_NAMED, _BAGS = "named/", "tuples/"
-"""How the names of spaces start: those of more keys and values, those that hold tuples."""
+_NAMED = "named/"
+"""The names of spaces of more keys and values start so."""
 
 _ATTRIBUTES = "attributes"
 
@@ -164,7 +164,7 @@ class StateImage(KeyValues):
 
     def tuples(self, name: str) -> Bag:
         """Return the tuples held under this name."""
-        return self._bag(f"{_BAGS}{name}")
+        return self._bag(f"{Bag.PREFIX}{name}")
 
     # --- for the engine, in a batch ------------------------------------------------------------
 
@@ -253,7 +253,7 @@ class StateImage(KeyValues):
     def _space(self, name: str) -> Space:
         if name == _ATTRIBUTES:
             return self.attributes
-        return self._bag(name) if name.startswith(_BAGS) else self._values(name)
+        return self._bag(name) if name.startswith(Bag.PREFIX) else self._values(name)
 
     def _values(self, name: str) -> KeyValues:
         space = self._spaces.get(name)
@@ -300,6 +300,15 @@ def state_of(plan: Plan, component: str) -> StateImage:
     return StateImage(in_memory=plan.settings(component).state_backend == "memory")
 
 
+def committed_chunks(store: EntryStore) -> Iterator[bytes]:
+    """The chunks that make up what is committed, in the order in which they apply."""
+    head = _Head.load(store)
+    for piece in range(head.pieces):
+        yield _chunk(store, f"snap/{head.snapshot}/{piece}")
+    for version, _, _ in head.log:
+        yield _chunk(store, f"log/{version}")
+
+
 def _pieces(spaces: Mapping[str, Space]) -> Iterator[dict[str, dict[Any, Any]]]:
     """Cut the content of all spaces into pieces of a size that Spark's state store takes."""
     for name, space in spaces.items():
@@ -309,8 +318,12 @@ def _pieces(spaces: Mapping[str, Space]) -> Iterator[dict[str, dict[Any, Any]]]:
 
 
 def _unpickle(store: ChunkStore, key: str) -> dict[str, dict[Any, Any]]:
+    chunk: dict[str, dict[Any, Any]] = pickle.loads(_chunk(store, key))  # noqa: S301 - our worker's
+    return chunk
+
+
+def _chunk(store: ChunkStore, key: str) -> bytes:
     data = store.get(key)
     if data is None:
         raise KeyError(f"the state store has no chunk {key!r}: the checkpoint is damaged")
-    chunk: dict[str, dict[Any, Any]] = pickle.loads(data)  # noqa: S301 - written by our own worker
-    return chunk
+    return data

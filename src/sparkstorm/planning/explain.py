@@ -42,8 +42,10 @@ def _stage_lines(plan: Plan, stage: Stage) -> Iterator[str]:
             spec = plan.spec(name)
             extras = f", {spec.concurrency} at a time" if spec.concurrency > 1 else ""
             state = ", stateful" if spec.is_stateful else ""
+            rate = None if spec.is_spout else plan.tick_secs(name)
+            ticks = f", a tick every {rate:g} s" if rate else ""
             kind = f"{type(spec.component).__name__}, tasks {_tasks(plan.tasks[name])}"
-            yield f"  level {index}  {name}: {kind}{state}{extras}"
+            yield f"  level {index}  {name}: {kind}{state}{extras}{ticks}"
             for stream in spec.streams:
                 yield from _stream_lines(plan, StreamKey(name, stream))
 

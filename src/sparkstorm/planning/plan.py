@@ -7,9 +7,11 @@ from enum import StrEnum
 from functools import cached_property
 from typing import final
 
+from sparkstorm.components.spout import Spout
 from sparkstorm.config import Config
+from sparkstorm.errors import InternalError
 from sparkstorm.streams import Stream
-from sparkstorm.topology.graph import ComponentSpec, Topology
+from sparkstorm.topology.graph import AnyComponent, ComponentSpec, Topology
 from sparkstorm.topology.grouping import Grouping
 from sparkstorm.tuples import SYSTEM, TICK
 
@@ -172,13 +174,19 @@ class Plan:
         """The tasks of a component that live in a partition."""
         return [task for task in self.tasks[component] if self.home(task) == partition]
 
-    def for_workers(self) -> "Plan":
-        """Return it without the sinks of dead letters.
+    def tick_secs(self, component: str) -> float | None:
+        """The seconds between two tick tuples for a component's tasks; None for none."""
+        return self.config.override(dict(self.spec(component).settings)).tick_tuple_freq_secs
 
-        Only the driver calls those, and they may well hold what cannot be pickled.
+    def for_workers(self) -> "Plan":
+        """Return it without what only the driver calls: sinks of dead letters, hosted spouts.
+
+        They may hold what cannot be pickled, or much that would travel with every Spark task.
         """
         specs = {
-            name: replace(spec, settings=_without_sink(spec.settings))
+            name: replace(
+                spec, settings=_without_sink(spec.settings), component=_worker_part(spec.component)
+            )
             for name, spec in self.topology.components.items()
         }
         config = self.config.override({"dead_letter_sink": None})
@@ -187,6 +195,18 @@ class Plan:
     def stateful_components(self) -> tuple[str, ...]:
         """The components that keep state, sorted."""
         return tuple(sorted(spec.id for spec in self.topology.bolts if spec.is_stateful))
+
+
+@final
+class _HostedSpout(Spout):
+    """Stands for a spout that lives in the driver."""
+
+    def next_tuple(self) -> None:
+        raise InternalError("a hosted spout was asked in a worker: it lives in the driver")
+
+
+def _worker_part(component: AnyComponent) -> AnyComponent:
+    return _HostedSpout() if isinstance(component, Spout) else component
 
 
 def _without_sink(settings: Mapping[str, object]) -> dict[str, object]:

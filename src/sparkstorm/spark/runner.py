@@ -31,7 +31,7 @@ from sparkstorm.delivery.hosted_thread import HostedThread
 from sparkstorm.delivery.lease import Lease
 from sparkstorm.delivery.manifest import Manifest
 from sparkstorm.delivery.taps import Tap
-from sparkstorm.errors import BatchError, SparkLostError, SparkstormError
+from sparkstorm.errors import SparkLostError, SparkstormError
 from sparkstorm.execution.report import LogLine
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.passes import check_name, make_plan
@@ -161,7 +161,7 @@ class Run:
         self._cleanup = ExitStack()
         self._stopped = threading.Event()
         self._stopping = threading.Lock()
-        self._broken: BaseException | None = None
+        self._broken: SparkstormError | None = None
 
     def start(self, stack: ExitStack) -> None:
         """Start in this order; ``stop`` undoes it in reverse. Called by :func:`submit`."""
@@ -288,14 +288,12 @@ class Run:
             return
         if isinstance(self._broken, SparkLostError):
             raise SparkLostError(f"{self._broken}. {_GOES_ON}") from self._broken
-        if isinstance(self._broken, SparkstormError):
-            raise self._broken
-        raise BatchError(f"a spout failed: {self._broken!r}") from self._broken
+        raise self._broken
 
     def _at_exit(self) -> None:
         self.stop(drain=False)
 
-    def _break(self, error: BaseException) -> None:
+    def _break(self, error: SparkstormError) -> None:
         if self._broken is None:  # what came first is the cause of the rest
             self._broken = error
 

@@ -94,8 +94,9 @@ class QueueSpout(Spout):
         self._release(msg_id)
         number, queue = _position(msg_id), self._queue
         queue.failures[number] += 1
-        limit = self._max_retries
-        if failure.final or (limit is not None and queue.failures[number] > limit):
+        # the engine may know of more: tries that took the driver down
+        tries, limit = max(queue.failures[number], failure.attempt), self._max_retries
+        if failure.final or (limit is not None and tries > limit):
             queue.given_up.append(number)
             self._collector.give_up(msg_id, failure)
         else:

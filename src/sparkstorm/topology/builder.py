@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Self, TypeVar, final
 
 from sparkstorm.components.bolt import AnyBolt
+from sparkstorm.config import setting_name
 from sparkstorm.errors import TopologyError
 from sparkstorm.streams import DEFAULT_STREAM, Stream, declare
 from sparkstorm.topology.graph import AnyComponent, AnySpout, ComponentSpec, Subscription, Topology
@@ -54,7 +55,7 @@ class _Declarer:
 
     def add_configuration(self, key: str, value: object) -> Self:
         """Override a setting for this component alone (see ``COMPONENT_KEYS``)."""
-        self._draft.settings[key] = value
+        self._draft.settings[setting_name(key)] = value
         return self
 
 
@@ -186,7 +187,7 @@ def _settings(draft: _Draft) -> dict[str, object]:
     """What the component asks for itself, and on top what was said when it was added."""
     component = draft.component
     own = component.component_configuration() if isinstance(component, AnyBolt) else {}
-    return {**own, **draft.settings}
+    return {**{setting_name(key): value for key, value in own.items()}, **draft.settings}
 
 
 def _names(fields: Sequence[str] | str) -> tuple[str, ...]:

@@ -193,6 +193,19 @@ def test_a_letter_that_cannot_be_written_ends_the_run_and_is_written_by_the_next
     assert letters(files) == Counter(BAD)
 
 
+def test_a_run_does_not_look_drained_when_its_last_letter_cannot_be_written() -> None:
+    """Whoever waits for the end hears of the error instead."""
+    files = FullFiles()
+    files.full = False
+    with runner_on(files, bears=False) as runner:
+        while runner.statistics().given_up < len(BAD) - 1:
+            runner.step()
+        files.full = True
+        with pytest.raises(CheckpointError):
+            runner.run_until_idle()
+        assert not runner.coordinator.drained
+
+
 def asked() -> DyingFiles:
     """A finished run whose letters are asked for."""
     files = DyingFiles()
@@ -216,6 +229,25 @@ def test_a_crash_during_a_replay_loses_no_letter(moment: int) -> None:
     assert set(first) | set(second) >= BAD
     assert letters(files) == Counter()
     assert RequestBox(LetterStore(files)).names() == []
+
+
+def test_a_replay_that_cannot_be_written_down_is_done_by_the_next_run() -> None:
+    """The error comes out as it is; from then on the run does nothing and says why."""
+    files = FullFiles()
+    files.full = False
+    run(files)
+    store = LetterStore(files)
+    RequestBox(store).ask(store.letters(), wall=0.0)
+    files.full = True
+    with runner_on(files, bears=False) as runner:
+        with pytest.raises(OSError, match="No space left"):
+            runner.run_until_idle()
+        with pytest.raises(CheckpointError, match=r"verdicts: OSError: .*No space left"):
+            runner.run_until_idle()
+    files.full = False
+    run(files)
+    assert {one.replays for one in store.letters()} == {1}
+    assert letters(files) == Counter(BAD)
 
 
 @pytest.mark.parametrize("moment", range(1, 2 * changes_of(asked()) + 1))

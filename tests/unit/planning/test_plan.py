@@ -287,3 +287,14 @@ def test_a_picture_quotes_what_would_end_its_labels() -> None:
     """Ids may hold nearly anything."""
     found = plan(lambda b: b.set_bolt('say "hi" [é]', Step()).shuffle_grouping("spout"))
     assert 'c_say_20__22_hi_22__20__5b_é_5d_["say #quot;hi#quot; [é] × 1"]' in mermaid(found)
+
+
+def test_the_workers_plan_has_no_hosted_spouts() -> None:
+    """They live in the driver: what they hold does not travel with every task."""
+    whole = plan(chain(("b0", "shuffle", 1)))
+    lean = whole.for_workers()
+    assert isinstance(whole.spec("spout").component, Source)
+    assert not isinstance(lean.spec("spout").component, Source)
+    assert lean.spec("spout").is_spout
+    assert lean.spec("spout").streams == whole.spec("spout").streams
+    assert isinstance(lean.spec("b0").component, Step)

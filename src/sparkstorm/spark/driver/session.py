@@ -23,6 +23,10 @@ CORE_SETTINGS: dict[str, tuple[str, str]] = {
         "true",
         "bolts and state images live in the workers between batches",
     ),
+    "spark.broadcast.UDFCompressionThreshold": (
+        "2147483647",
+        "a topology of more than this many bytes is broadcast, which stateful stages cannot read",
+    ),
 }
 """Settings of the Spark context, with the reason: fixed when it starts."""
 

@@ -1,0 +1,122 @@
+"""The tasks of all spouts of a topology, and the verdicts that they are given."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias, final
+
+import numpy as np
+
+from sparkstorm.acking.ids import U64, make_root, task_of
+from sparkstorm.acking.ledger import Verdicts
+from sparkstorm.components.spout import PartitionedSpout
+from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.delivery.counts import Counts, FirstFailures
+from sparkstorm.delivery.hosted import HostedTask
+from sparkstorm.delivery.partitioned import PartitionedTask
+from sparkstorm.delivery.plans import BatchPlan
+from sparkstorm.execution.report import LogLine
+from sparkstorm.planning.plan import Plan
+from sparkstorm.verdicts import Failure
+
+__all__ = ["Deliver", "SpoutTasks"]
+
+Deliver: TypeAlias = Callable[[HostedTask, U64, Sequence[tuple[int, Failure]]], None]
+"""How verdicts reach a hosted task: at once, or through its thread."""
+
+
+@final
+class SpoutTasks:
+    """One object for each spout task of a plan, by its number; not thread-safe.
+
+    Args:
+        plan: the topology's plan.
+        office: where dead letters go.
+        counts: what is counted of their messages.
+        arrived: set when a hosted spout has emitted.
+        deliver: how verdicts reach hosted tasks.
+        on_log: told of what spouts report.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        office: DeadLetterOffice,
+        counts: Counts,
+        arrived: threading.Event,
+        deliver: Deliver | None,
+        on_log: Callable[[LogLine], None],
+    ) -> None:
+        self.hosted: dict[int, HostedTask] = {}
+        self.partitioned: dict[int, PartitionedTask] = {}
+        self._counts = counts
+        self._deliver = deliver or (lambda task, acked, failed: task.deliver(acked, failed))
+        self._first_failures = FirstFailures(on_log)
+
+        def log(component: str, task: int, level: str, text: str) -> None:
+            on_log(LogLine(component, task, level, text))
+
+        for spec in plan.topology.spouts:
+            for task in plan.tasks[spec.id]:
+                if isinstance(spec.component, PartitionedSpout):
+                    self.partitioned[task] = PartitionedTask(plan, spec.id, task, log, office)
+                else:
+                    self.hosted[task] = HostedTask(plan, spec.id, task, log, arrived, office)
+
+    def __iter__(self) -> Iterator[HostedTask | PartitionedTask]:
+        yield from self.hosted.values()
+        yield from self.partitioned.values()
+
+    @property
+    def pending(self) -> int:
+        """Messages given out and neither acked nor given up."""
+        return sum(task.pending for task in self)
+
+    @property
+    def given_up(self) -> int:
+        """Messages that will not be tried again."""
+        return sum(task.given_up for task in self)
+
+    @property
+    def left_failed(self) -> int:
+        """Messages that failed and that their hosted spouts have not emitted again."""
+        return sum(task.left_failed for task in self.hosted.values())
+
+    def drained(self, *, fresh: bool) -> bool:
+        """Whether nothing is pending, and if ``fresh`` messages are wanted, none will come."""
+        if fresh:
+            return all(task.drained for task in self)
+        return not any(task.waiting for task in self.hosted.values()) and not self.pending
+
+    def give(self, verdicts: Verdicts, now: float) -> None:
+        """Give each task the verdicts on its messages."""
+        failed: dict[int, list[tuple[int, Failure]]] = {}
+        for root, failure in sorted(verdicts.failed.items()):
+            failed.setdefault(task_of(root), []).append((root, failure))
+        for task in self:
+            acked, mine = _of_task(verdicts.acked, task.task), failed.get(task.task, [])
+            if not len(acked) and not mine:
+                continue
+            self._count(acked, mine)
+            if isinstance(task, HostedTask):
+                self._deliver(task, acked, mine)
+            else:
+                task.deliver(acked, mine, now)
+
+    def ack_untracked(self, plan: BatchPlan) -> None:
+        """Ack the splits of a batch of an untracked topology; hosted messages are acked already."""
+        for planned in plan.loads:
+            self._counts.acked += planned.load.count
+            if planned.load.split is not None:
+                self.partitioned[planned.load.task].done_untracked(planned.load.split)
+
+    def _count(self, acked: U64, failed: Sequence[tuple[int, Failure]]) -> None:
+        self._counts.acked += len(acked)
+        self._counts.note_failed(failure for _, failure in failed)
+        for _, failure in failed:
+            self._first_failures.show(failure)
+
+
+def _of_task(roots: U64, task: int) -> U64:
+    bounds = np.array([make_root(task, 0), make_root(task + 1, 0)], np.uint64)
+    start, stop = np.searchsorted(roots, bounds)
+    return roots[start:stop]

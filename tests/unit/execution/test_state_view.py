@@ -1,0 +1,76 @@
+"""State shown to people: all of it, and without running what a pickle may ask for."""
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkstorm.execution.entries import entry_id
+from sparkstorm.execution.state_log import MemoryStore, StateImage
+from sparkstorm.execution.state_view import Item, items_of, items_of_entry
+
+
+class Account:
+    """A class of a topology, which whoever looks at its state need not have."""
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+
+
+class Evil:
+    """Runs a command when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return os.system, (f"touch {self.path}",)
+
+
+def written(*, in_memory: bool = True, **values: Any) -> MemoryStore:
+    """The store of a task that has put some values in some batches."""
+    store, image = MemoryStore(), StateImage(in_memory=in_memory)
+    for version, (key, value) in enumerate(values.items()):
+        image.load(store)
+        image.put(key, value)
+        image.put("gone", version)
+        image.delete("gone")
+        image.named("more").put((key, version), value)
+        image.write(store, version, f"{version}")
+        store.commit()
+    return store
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_all_that_is_committed_is_shown(in_memory: bool) -> None:
+    """Plain values, pickled ones, and those of named states."""
+    values = {"a": 1, "b": [1, (2,)], "c": Counter("aab")}
+    store = written(in_memory=in_memory, **values)
+    items = list(items_of(store))
+    for name, data in store.entries("key/"):
+        items += items_of_entry(name, data)
+    assert sorted(items, key=repr) == sorted(
+        [
+            *(Item("", key, value) for key, value in values.items()),
+            *(Item("more", (key, n), value) for n, (key, value) in enumerate(values.items())),
+        ],
+        key=repr,
+    )
+    if not in_memory:
+        assert [name for name, _ in store.entries("key//") if name.endswith(entry_id("a"))]
+
+
+def test_objects_of_other_classes_are_shown_by_name() -> None:
+    """Nobody needs the topology's code to look at its state."""
+    (item, _) = items_of(written(account=Account("Ann")))
+    assert repr(item.value) == f"<{__name__}.Account: {{'owner': 'Ann'}}>"
+
+
+def test_nothing_that_a_pickle_names_is_called(tmp_path: Path) -> None:
+    """A checkpoint may come from anywhere; looking at it must not run commands."""
+    store = written(evil=Evil(tmp_path / "ran"))
+    (item, _) = items_of(store)
+    assert "touch" in repr(item.value)
+    assert not (tmp_path / "ran").exists()
