@@ -30,9 +30,17 @@ class Enrich(ss.BasicBolt):
         collector.emit([str(order["order"]), {**order, "name": name}])
 
 
-def topology(args: list[str], until: str | None = None) -> ss.Topology:
+def topology(args: list[str]) -> ss.Topology:
     """Wire it: broker, source topic, target topic, topic of dead letters."""
-    servers, source, target, dead = args
+    if len(args) != 4:
+        raise ss.ConfigError("name broker, source, target and dead letters: localhost:9092 a b c")
+    return wire(*args)
+
+
+def wire(
+    servers: str, source: str, target: str, dead: str, until: str | None = None
+) -> ss.Topology:
+    """Wire spout, enrichment and sink."""
     builder = ss.TopologyBuilder()
     spout = KafkaSpout(source, bootstrap_servers=servers, group="enrich", value="json", until=until)
     builder.set_spout("orders", spout).add_configuration(
@@ -73,7 +81,7 @@ def demo() -> None:
     topics = ["orders", "orders-enriched", "orders-dead"]
     with KafkaServer() as server:
         fill(server.address, topics)
-        run = ss.submit(topology([server.address, *topics], until="latest"), name="kafka-enrich")
+        run = ss.submit(wire(server.address, *topics, until="latest"), name="kafka-enrich")
         run.wait_until_drained()
         statistics = run.stop()
     [partition] = statistics.partitions["orders"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sparkstorm import ConfigError
 from sparkstorm.cli.loading import load
 from sparkstorm.planning.plan import StreamKey
 from sparkstorm.testing import LocalRunner, ManualClock, complete_topology
@@ -126,3 +127,10 @@ def test_word_count_is_a_script_too() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "lines acked, 0 pending" in done.stdout
+
+
+def test_kafka_enrich_says_what_it_needs() -> None:
+    topology = load(str(EXAMPLES / "kafka_enrich.py"), ["broker:9092", "a", "b", "c"]).topology
+    assert str(topology) == "Topology(orders, enrich, sink)"
+    with pytest.raises(ConfigError, match="name broker, source, target and dead letters"):
+        load(str(EXAMPLES / "kafka_enrich.py"))

@@ -199,6 +199,7 @@ def test_no_repr_shows_a_password() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_broker_that_is_killed_is_waited_for_on_spark(
     mortal_kafka: Any, spark: "SparkSession"
 ) -> None:

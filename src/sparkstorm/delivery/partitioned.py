@@ -3,7 +3,7 @@
 import heapq
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
@@ -22,7 +22,7 @@ from sparkstorm.delivery.payloads import Payload, read_payloads, read_payloads_a
 from sparkstorm.delivery.plans import Outstanding
 from sparkstorm.delivery.remembered import DIED_OF_IT
 from sparkstorm.delivery.retry import RetryPolicy
-from sparkstorm.errors import ComponentError, SparkstormError
+from sparkstorm.errors import ComponentError, SparkstormError, SpoutConnectionError
 from sparkstorm.execution.reading import Load
 from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.planning.plan import Plan, StreamKey
@@ -221,7 +221,7 @@ class PartitionedTask:
             failure = replace(DIED_OF_IT, attempt=attempt)
             if self._policy.delay(attempt=attempt, key=first) is None:
                 self._fail(pending.split, [(0, 1)], failure)
-                self._bury([_GivenUp(pending, [(0, failure)])])
+                self._bury([_GivenUp(pending, [(0, failure)])], now)
                 return
             attempt += 1
         item = Outstanding(
@@ -269,7 +269,7 @@ class PartitionedTask:
             self._in_flight -= len(ended)
             if len(ended) and pending.end(ended):
                 del self._pending[first]
-        self._bury(given_up)
+        self._bury(given_up, now)
 
     def outstanding(self, committing: Iterable[int] = ()) -> list[Outstanding]:
         """What is owed and not in these loads (by their first roots)."""
@@ -344,11 +344,12 @@ class PartitionedTask:
             return self._policy.pause(attempt=failure.attempt, key=key)
         return self._policy.delay(attempt=failure.attempt, key=key)
 
-    def _bury(self, given_up: Sequence[_GivenUp]) -> None:
+    def _bury(self, given_up: Sequence[_GivenUp], now: float) -> None:
         """Write the letters of messages that were given up, then tell the spout and people."""
         letters: dict[int, list[DeadLetter]] = {}
         if given_up and self._letters.desk.keeps:
-            payloads = self._read_payloads(given_up)
+            payloads, away = self._read_payloads(given_up)
+            given_up = [one for one in given_up if not self._put_off(one, away, now)]
             letters = {n: self._letters_of(one, payloads) for n, one in enumerate(given_up)}
             self._letters.desk.post([letter for group in letters.values() for letter in group])
         for number, one in enumerate(given_up):
@@ -361,10 +362,27 @@ class PartitionedTask:
             text = given_up_text(name, count, one.pending.attempt, failure, letter)
             self._log(self.component, self.task, "error", text)
 
-    def _read_payloads(self, given_up: Sequence[_GivenUp]) -> dict[tuple[_Source, int], Payload]:
+    def _put_off(self, one: _GivenUp, away: Collection[_Source], now: float) -> bool:
+        """Try messages once more instead of giving them up without their payloads."""
+        if one.source not in away or one.group[0][1].reason is Reason.EXPIRED:
+            return False
+        pending, positions = one.pending, [position for position, _ in one.group]
+        item = Outstanding(
+            owner=self.owner,
+            split=pending.split.narrow(positions),
+            attempt=pending.attempt,
+            since=pending.since,
+        )
+        self._set_aside(item, now + self._policy.pause(attempt=pending.attempt, key=positions[0]))
+        return True
+
+    def _read_payloads(
+        self, given_up: Sequence[_GivenUp]
+    ) -> tuple[dict[tuple[_Source, int], Payload], set[_Source]]:
         """Read the payload of each message, by its source and its place in there.
 
-        Messages that the source no longer has are not looked for.
+        Messages that the source no longer has are not looked for. Returns also the sources that do
+        not answer.
         """
         wanted: dict[_Source, set[int]] = {}
         for one in given_up:
@@ -375,13 +393,18 @@ class PartitionedTask:
         spout: Any = cloudpickle.loads(cloudpickle.dumps(spec.component))
         stream = self._plan.stream(StreamKey(self.component, DEFAULT_STREAM))
         found: dict[tuple[_Source, int], Payload] = {}
+        away: set[_Source] = set()
         for source, chosen in wanted.items():
             places = tuple(sorted(chosen))
             split = Split(count=len(places), data=json.loads(source.data), only=places)
             read = read_payloads_apart if source.apart else read_payloads
-            payloads = read(spout, split, stream)
+            try:
+                payloads = read(spout, split, stream)
+            except SpoutConnectionError:
+                away.add(source)
+                continue
             found.update(((source, place), p) for place, p in zip(places, payloads, strict=True))
-        return found
+        return found, away
 
     def _letters_of(
         self, one: _GivenUp, payloads: Mapping[tuple[_Source, int], Payload]

@@ -11,6 +11,7 @@ import cloudpickle
 
 from sparkstorm.components.spout import Expired, PartitionedSpout, Split, Unreadable
 from sparkstorm.dead_letters.values import from_json, to_json
+from sparkstorm.errors import SpoutConnectionError
 from sparkstorm.execution.reading import Row, read_rows
 from sparkstorm.streams import Stream
 
@@ -29,10 +30,16 @@ class Payload(NamedTuple):
 
 
 def read_payloads(spout: PartitionedSpout, split: Split, stream: Stream) -> list[Payload]:
-    """Read the positions in ``split.only``, in this process."""
+    """Read the positions in ``split.only``, in this process.
+
+    Raises:
+        SpoutConnectionError: the source does not answer.
+    """
     try:
         rows = read_rows(spout, split, stream)
         origins = spout.origins(split)
+    except SpoutConnectionError:
+        raise
     except Exception as error:  # noqa: BLE001 - user code: the letter goes without
         return _without(split, f"the payload could not be read: {type(error).__name__}: {error}")
     return [
@@ -84,7 +91,10 @@ def _answer() -> None:
     with os.fdopen(os.dup(1), "w") as answer:
         os.dup2(2, 1)
         spout, split, stream = cloudpickle.loads(sys.stdin.buffer.read())
-        found: Sequence[Payload] = read_payloads(spout, split, stream)
+        try:
+            found: Sequence[Payload] = read_payloads(spout, split, stream)
+        except SpoutConnectionError as error:
+            found = _without(split, f"the payload could not be read: {error}")
         rows = [
             (None if p.values is None else to_json(list(p.values)), p.note, to_json(dict(p.origin)))
             for p in found

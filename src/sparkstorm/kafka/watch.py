@@ -178,7 +178,7 @@ class Watch:
             return
         try:
             self._store_commits()
-        except SpoutConnectionError as error:
+        except SparkstormError as error:
             _logger.warning("progress could not be stored at the end: %s", error)
         self._store.close()
         self._cluster.close()

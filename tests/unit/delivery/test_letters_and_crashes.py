@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -364,3 +364,45 @@ class TestPayloads:
     def test_a_source_that_raises(self, read: Any) -> None:
         (one, _) = read(Reading("raise"), SPLIT, STREAM)
         assert one == (None, "the payload could not be read: OSError: no such log", {})
+
+
+class Fickle(ss.PartitionedSpout):
+    """One message, of a source that answers the executors and at times not the driver."""
+
+    outputs = "n int"
+    away: ClassVar[list[bool]] = []
+
+    def __init__(self) -> None:
+        self.left = 1
+
+    def plan(self, limit: int) -> list[ss.Split]:
+        self.left, count = 0, self.left
+        return [ss.Split(count=1)] if count else []
+
+    def read(self, split: ss.Split) -> list[tuple[int]]:
+        if self.away and self.away.pop():
+            raise ss.SpoutConnectionError("nobody there")
+        return [(7,)]
+
+    def exhausted(self) -> bool:
+        return not self.left
+
+
+class Refuse(ss.Bolt):
+    def execute(self, tup: ss.Tuple) -> None:
+        self.collector.fail(tup, "never")
+
+
+def test_no_letter_goes_without_its_payload_for_a_source_that_is_away() -> None:
+    """The message is tried once more, and is given up when its payload can be read."""
+    builder = ss.TopologyBuilder()
+    builder.set_spout("in", Fickle())
+    builder.set_bolt("out", Refuse()).shuffle_grouping("in")
+    files, config = MemoryFiles(), ss.Config(max_retries=0, retry_backoff_secs=0.0)
+    # from the last: the executor reads, the driver cannot; and so again; then both can
+    Fickle.away = [False, False, True, False, True, False]
+    with LocalRunner(builder.create_topology(), config=config, files=files) as runner:
+        statistics = runner.run_until_idle()
+    [letter] = LetterStore(files).letters()
+    assert (letter.values, letter.note, letter.attempts) == ((7,), "", 1)
+    assert (statistics.given_up, statistics.failed, statistics.pending) == (1, 3, 0)

@@ -1,7 +1,7 @@
 """A driver's view of a cluster."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias, final
+from typing import final
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
@@ -9,11 +9,9 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from sparkstorm.kafka.client.topics import describe
 from sparkstorm.kafka.client.troubles import UNKNOWN_TOPIC, make
 from sparkstorm.kafka.cluster import Cluster, Partition, Topic
+from sparkstorm.kafka.stores import Committed
 
-__all__ = ["Committed", "KafkaDesk"]
-
-Committed: TypeAlias = tuple[int, str]
-"""A committed offset and the text stored with it."""
+__all__ = ["KafkaDesk"]
 
 
 @final
