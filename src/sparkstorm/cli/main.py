@@ -117,8 +117,8 @@ def run(
     Ctrl-C once finishes what is pending and stops; twice stops at once.
 
     Exit codes: 0 every message acked; 1 some were left pending or given up, or the run failed;
-    2 a file, a setting, the checkpoint or the environment does not fit; 3 Spark's JVM ended:
-    start it again on the same checkpoint; 130 stopped at once.
+    2 a file, a setting, the checkpoint, the environment or a component is at fault; 3 Spark's JVM
+    ended: start it again on the same checkpoint; 130 stopped at once.
     """
     with edge(verbose):
         from sparkstorm.cli.run import RunOptions, run_topology

@@ -56,6 +56,7 @@ class Supervisor:
         self._restarts = restarts
         self._broken = broken
         self._query: Query | None = None
+        self._first_cause = ""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sparkstorm-query", daemon=True)
 
@@ -120,15 +121,21 @@ class Supervisor:
 
     def _wait_or_give_up(self, error: BaseException) -> None:
         wait = self._restarts.wait_after_failure(time.monotonic())
+        cause = cause_of(error)
+        if self._restarts.count == 1:
+            self._first_cause = cause  # later ones are often only what it left behind
         if wait is None:
+            first = (
+                "" if cause == self._first_cause else f"the first time with: {self._first_cause}; "
+            )
             raise BatchError(
                 f"the query failed again after {self._restarts.count - 1} restarts "
-                f"(topology.query.max.restarts); the last time with: {cause_of(error)}"
+                f"(topology.query.max.restarts); {first}the last time with: {cause}"
             ) from error
         _logger.warning(
             "the query ended and is started again in %.1f s (restart %s): %s",
             wait,
             self._restarts.count,
-            cause_of(error),
+            cause,
         )
         self._stopping.wait(wait)
