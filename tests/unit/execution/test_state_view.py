@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+import sparkstorm as ss
 from sparkstorm.execution.entries import entry_id
 from sparkstorm.execution.state_log import MemoryStore, StateImage
 from sparkstorm.execution.state_view import Item, items_of, items_of_entry
+from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock
 
 
 class Account:
@@ -66,6 +68,41 @@ def test_objects_of_other_classes_are_shown_by_name() -> None:
     """Nobody needs the topology's code to look at its state."""
     (item, _) = items_of(written(account=Account("Ann")))
     assert repr(item.value) == f"<{__name__}.Account: {{'owner': 'Ann'}}>"
+
+
+class Hold(ss.StatefulBolt):
+    """Holds every tuple."""
+
+    def execute(self, tup: ss.Tuple) -> None:
+        """Hold it."""
+        self.state.tuples("waiting").add(tup["key"], tup)
+
+
+class Total(ss.BasicBolt):
+    """Keeps a total in an attribute."""
+
+    stateful = True
+    total = 0
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        """Add."""
+        self.total += tup["n"]
+
+
+def test_held_tuples_and_attributes_are_shown() -> None:
+    """A tuple by its fields, under the key that it is held under; an attribute by its name."""
+    feeder, builder = FeederSpout("key string, n long"), ss.TopologyBuilder()
+    builder.set_spout("feeder", feeder)
+    builder.set_bolt("hold", Hold()).shuffle_grouping("feeder")
+    builder.set_bolt("total", Total()).shuffle_grouping("feeder")
+    with LocalRunner(builder.create_topology(), clock=ManualClock()) as runner:
+        feeder.feed(["k", 7], msg_id=1)
+        runner.run_until_idle()
+        shown = {name: list(items_of(store)) for name, store in runner._jobs.stores().items()}
+    assert shown == {
+        "hold/0": [Item("tuples/waiting", "k", {"key": "k", "n": 7})],
+        "total/0": [Item("attributes", "total", 7)],
+    }
 
 
 def test_nothing_that_a_pickle_names_is_called(tmp_path: Path) -> None:
