@@ -97,8 +97,15 @@ class HeldTuples(Protocol):
 class State(KeyValueState, Protocol):
     """What :meth:`StatefulBolt.init_state` is handed: a key-value state with others beside it."""
 
-    def named(self, name: str) -> KeyValueState:
-        """Return the key-value state of this name; the same object at each call."""
+    def named(self, name: str, *, ttl_secs: float | None = None) -> KeyValueState:
+        """Return the key-value state of this name; the same object at each call.
+
+        Args:
+            name: any text.
+            ttl_secs: how long a key stays after it was last put, by the time of the batches
+                (:attr:`sparkstorm.TaskContext.batch_time`); None: for ever. It may change from
+                run to run.
+        """
         ...
 
     def tuples(self, name: str) -> HeldTuples:

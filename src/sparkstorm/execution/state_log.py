@@ -25,6 +25,7 @@ from itertools import islice
 from typing import Any, TypeAlias, final
 
 from sparkstorm.execution.entries import Base, EntryStore, StoredEntries
+from sparkstorm.execution.expiring import Expiring
 from sparkstorm.execution.held import Bag, Holding
 from sparkstorm.execution.inbox import Inbox
 from sparkstorm.execution.key_values import KeyValues
@@ -37,8 +38,8 @@ __all__ = ["ChunkStore", "MemoryStore", "StateImage", "committed_chunks", "state
 _SNAPSHOT_ITEMS = 50_000
 _SNAPSHOT_MIN = 10_000
 _MAX_LOG = 100
-_NAMED = "named/"
-"""The names of spaces of more keys and values start so."""
+_NAMED, _TIMES, _DUE = "named/", "times/", "due/"
+"""How the names of spaces start that make up a named state."""
 
 _ATTRIBUTES = "attributes"
 
@@ -136,6 +137,7 @@ class StateImage(KeyValues):
     __slots__ = (
         "_head",
         "_holding",
+        "_named",
         "_previous",
         "_spaces",
         "_store",
@@ -154,13 +156,24 @@ class StateImage(KeyValues):
         self._previous = (-1, "")
         self._written = False
         self._spaces: dict[str, Space] = {"": self}
+        self._named: dict[str, Expiring] = {}
         self._holding = Holding(Inbox.empty())
 
     # --- for the bolt --------------------------------------------------------------------------
 
-    def named(self, name: str) -> KeyValues:
-        """Return the key-value state of this name."""
-        return self._values(f"{_NAMED}{name}")
+    def named(self, name: str, *, ttl_secs: float | None = None) -> KeyValues | Expiring:
+        """Return the key-value state of this name; its keys go so long after they were put."""
+        known = self._named.get(name)
+        if known is None:
+            values, times, due = (self._values(f"{kind}{name}") for kind in (_NAMED, _TIMES, _DUE))
+            known = self._named[name] = Expiring(values, times, due, ttl_secs)
+            known.begin(self._holding.inbox.batch.time)
+        elif known.ttl_secs != ttl_secs:
+            raise ValueError(
+                f"the state {name!r} has ttl_secs={known.ttl_secs}: ask for it once, or in the "
+                f"same way each time"
+            )
+        return known if ttl_secs is not None else self._values(f"{_NAMED}{name}")
 
     def tuples(self, name: str) -> Bag:
         """Return the tuples held under this name."""
@@ -188,10 +201,14 @@ class StateImage(KeyValues):
         for space in self._spaces.values():
             if isinstance(space, Bag):
                 space.begin(self._holding, ended)
+        for named in self._named.values():
+            named.begin(inbox.batch.time)
 
-    def let_go(self) -> None:
-        """Drop what was held and is acked or failed now."""
+    def finish(self) -> None:
+        """Drop what was held and is acked or failed now; note what was put."""
         self._holding.let_go()
+        for named in self._named.values():
+            named.finish()
 
     def holds(self, index: int) -> bool:
         """Whether a tuple of the batch's inbox is held."""

@@ -101,6 +101,8 @@ def items_of_entry(name: str, data: bytes) -> Iterator[Item]:
 
 
 def _items(space: str, key: Any, value: Any) -> Iterator[Item]:
+    if space.startswith(("times/", "due/")):
+        return  # what a named state with a time to live notes for itself
     if space == "attributes":
         changed = _loads(value)[0] if value is not None else {}
         for name, attribute in changed.items():

@@ -121,7 +121,7 @@ class BoltTask:
         self._tell_untracked(inbox)
         deliveries = self._send(dispatcher, inbox)
         if self._state is not None:
-            self._state.let_go()
+            self._state.finish()
         deliveries += self._check_attributes(dispatcher)
         self._report.metrics = self._metrics(inbox, time.perf_counter() - started)
         self._report.finish()
