@@ -15,6 +15,8 @@ from sparkstorm.testing import KafkaServer
 
 _PATIENCE_SECS = 60.0
 
+collect_ignore = ["orders.py"]
+
 
 class Hand:
     """Does to a broker what users and other programs do."""

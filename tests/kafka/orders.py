@@ -1,0 +1,78 @@
+"""The driver program of test_kill.py: reads a topic, and writes down what it has processed.
+
+Of the numbers in the topic, each hundredth fails once, each thousandth (and seven) for ever.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import sparkstorm as ss
+from sparkstorm.kafka import KafkaSpout
+
+
+class Note(ss.Bolt):
+    """Writes each number into a file of its process, then acks."""
+
+    transient = ("seen",)
+
+    def prepare(
+        self, config: ss.Config, context: ss.TaskContext, collector: ss.BoltCollector
+    ) -> None:
+        self.folder = Path(config.user["witness"])
+        self.seen: list[str] = []
+
+    def execute(self, tup: ss.Tuple) -> None:
+        number = int(tup["value"])
+        if number % 1000 == 7 or (number % 100 == 1 and tup.attempt == 1):
+            self.collector.fail(tup, "not this one")
+            return
+        self.seen.append(tup["value"])
+        self.collector.ack(tup)
+
+    def finish_batch(self) -> None:
+        with (self.folder / f"{os.getpid()}.txt").open("a") as file:
+            file.writelines(f"{number}\n" for number in self.seen)
+        self.seen = []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--brokers", required=True)
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--checkpoint", required=True)
+    parser.add_argument("--witness", required=True)
+    options = parser.parse_args()
+    spout = KafkaSpout(
+        options.topic,
+        bootstrap_servers=options.brokers,
+        group="orders",
+        value="string",
+        until="latest",
+        timeout_secs=5.0,
+    )
+    builder = ss.TopologyBuilder()
+    builder.set_spout("orders", spout)
+    builder.set_bolt("note", Note(), parallelism=2).shuffle_grouping("orders")
+    config = {
+        "batch_min_messages": 10_000,
+        "max_retries": 2,
+        "retry_backoff_secs": 0.2,
+        "partitions": 2,
+        "user.witness": options.witness,
+    }
+    with ss.submit(
+        builder.create_topology(),
+        name="orders",
+        master="local[2,4]",
+        checkpoint=options.checkpoint,
+        config=config,
+    ) as run:
+        while not run.wait_until_drained(0.5):
+            print(run.statistics(), flush=True)
+    print("drained", run.statistics(), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
