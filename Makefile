@@ -17,8 +17,9 @@ NO_PYTHON := There is no $(PYTHON) here: install Python 3.11 or newer, or name i
 PREREQUISITES := command -v "$(PYTHON)" >/dev/null || { echo "$(NO_PYTHON)" >&2; exit 1; }; \
 	"$(PYTHON)" scripts/check_prerequisites.py
 PYTEST := $(VENV)/bin/python -m pytest --timeout=300
-# Two processes, each with a Spark session of its own; a file's tests stay together.
-IN_TWO := --numprocesses=2 --dist=loadfile
+# Two processes, each with a Spark session of its own; a file's tests stay together, and those that
+# wait for clusters and servers do not come last, when nothing else is left to do beside them.
+IN_TWO := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 LOCK := $(VENV_LOCK)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
 	--generate-hashes --custom-compile-command "make lock"
 

@@ -35,10 +35,17 @@ def kill_loop(
     return answer
 
 
-@pytest.mark.parametrize("victims", ["worker,worker,driver", "source,source,worker,driver"])
-def test_a_word_count(absent: Callable[[str], NoReturn], tmp_path: Path, victims: str) -> None:
+def test_a_word_count(absent: Callable[[str], NoReturn], tmp_path: Path) -> None:
     """Every line is processed, every count is that of the lines, whatever was killed when."""
-    options = ["--lines", "1500", "--pause", "4", "--victims", victims]
+    options = ["--lines", "1000", "--pause", "4", "--victims", "worker,worker,driver"]
+    answer = kill_loop(absent, tmp_path, *options, secs=280)
+    assert answer["killed"]
+
+
+@pytest.mark.slow
+def test_a_word_count_from_a_queue(absent: Callable[[str], NoReturn], tmp_path: Path) -> None:
+    """The source is a process of its own, and killed, too: no line is lost."""
+    options = ["--lines", "1500", "--pause", "4", "--victims", "source,source,worker,driver"]
     answer = kill_loop(absent, tmp_path, *options, secs=280)
     assert answer["killed"]
 
