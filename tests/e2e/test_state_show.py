@@ -41,7 +41,7 @@ def sparkstorm(*args: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("backend", ["memory", "rocksdb"])
+@pytest.mark.parametrize("backend", [pytest.param("memory", marks=pytest.mark.slow), "rocksdb"])
 def test_the_state_of_a_stopped_topology_is_shown(tmp_path: Path, backend: str) -> None:
     """All of it as JSON lines, one key of it, and a sentence for what does not fit."""
     (tmp_path / "words.py").write_text(_TOPOLOGY)
