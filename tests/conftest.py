@@ -19,7 +19,7 @@ settings.register_profile(
     "ci",
     deadline=None,
     print_blob=True,
-    max_examples=300,
+    max_examples=150,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev"))

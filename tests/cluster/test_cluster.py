@@ -123,7 +123,13 @@ def run_driver(script: str, *arguments: str, **environment: str) -> None:
     assert done.returncode == 0, done.stderr[-6000:]
 
 
-@pytest.mark.parametrize("kill", [False, True], ids=["undisturbed", "executor killed"])
+@pytest.mark.parametrize(
+    "kill",
+    [
+        pytest.param(False, marks=pytest.mark.slow, id="undisturbed"),
+        pytest.param(True, id="killed"),
+    ],
+)
 def test_word_count(cluster: tuple[str, list[int]], text: Path, tmp_path: Path, kill: bool) -> None:
     """The package is shipped and the counts are exact, also if an executor dies in a batch."""
     answer = count_words(cluster, text, tmp_path, kill)

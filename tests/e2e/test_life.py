@@ -211,6 +211,7 @@ def test_a_jvm_that_dies_while_the_run_starts_is_named(tmp_path: Path) -> None:
         assert noise not in run.said
 
 
+@pytest.mark.slow
 def test_a_killed_driver_is_succeeded_at_once_and_a_paused_one_after_a_while(
     tmp_path: Path, counting: list[str | Path]
 ) -> None:
