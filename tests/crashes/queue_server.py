@@ -7,6 +7,7 @@ out again over the next one; so are all that were not acked when the process was
 are acked it says ``{"end": true}``.
 """
 
+import contextlib
 import json
 import socketserver
 import sys
@@ -61,10 +62,11 @@ class Connection(socketserver.StreamRequestHandler):
     queue: Queue
 
     def handle(self) -> None:
-        self._give()
-        for line in self.rfile:
-            self.queue.ack(json.loads(line)["ack"])
+        with contextlib.suppress(ConnectionError):  # the consumer was killed
             self._give()
+            for line in self.rfile:
+                self.queue.ack(json.loads(line)["ack"])
+                self._give()
 
     def finish(self) -> None:
         self.queue.put_back()
