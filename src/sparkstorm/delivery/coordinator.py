@@ -117,7 +117,7 @@ class Coordinator:
             self._recover(plan)
         now = self._clock.monotonic()
         for number, task in self.partitioned.items():
-            owner = self._planner.owner(number)
+            owner = self._plan.name_of(number)
             owed = [item for item in plan.outstanding if item.owner == owner]
             task.open(plan.cursors.get(owner), owed, now)
         self._replays.look(now)

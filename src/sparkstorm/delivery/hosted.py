@@ -140,7 +140,7 @@ class HostedTask:
         self._pending: dict[int, PendingLoad] = {}
         self._in_flight = 0
         self._refused: deque[tuple[Hashable, Failure, Original]] = deque()
-        self._config = plan.config.override(dict(spec.settings))
+        self._config = plan.settings(component)
         self._policy = RetryPolicy.of(self._config)
 
     @property

@@ -16,12 +16,11 @@ class LetterWriter:
     """Writes the dead letters of one spout task."""
 
     def __init__(self, plan: Plan, component: str, task: int, office: DeadLetterOffice) -> None:
-        spec = plan.spec(component)
         self._plan = plan
         self._component = component
-        self._task = task - plan.tasks[component].start
+        self._task = plan.index_of(task)
         self._office = office
-        self.desk: Desk = office.desk(plan.config.override(dict(spec.settings)))
+        self.desk: Desk = office.desk(plan.settings(component))
 
     def now(self) -> float:
         """The time in seconds since 1970."""
@@ -68,8 +67,7 @@ class LetterWriter:
         )
 
     def _place_of(self, task: int) -> tuple[str, int]:
-        component = self._plan.component_of(task)
-        return component, task - self._plan.tasks[component].start
+        return self._plan.component_of(task), self._plan.index_of(task)
 
 
 def alike(letters: Iterable[DeadLetter]) -> list[list[DeadLetter]]:

@@ -105,11 +105,11 @@ class PartitionedTask:
         spec = plan.spec(component)
         self.component = component
         self.task = task
-        self.owner = f"{component}/{task - plan.tasks[component].start}"
+        self.owner = plan.name_of(task)
         self.given_up = 0
         self._plan = plan
         self._log = log
-        self._config = plan.config.override(dict(spec.settings))
+        self._config = plan.settings(component)
         self._policy = RetryPolicy.of(self._config)
         self._spout: PartitionedSpout = cloudpickle.loads(cloudpickle.dumps(spec.component))
         self._clock = office.clock

@@ -57,7 +57,7 @@ class BatchPlanner:
         self._forget_at = math.inf
         self._message_bytes = _FIRST_GUESS_BYTES
         self._configs: dict[int, Config] = {
-            task: config.override(dict(spec.settings))
+            task: plan.settings(spec.id)
             for spec in plan.topology.spouts
             for task in plan.tasks[spec.id]
         }
@@ -150,10 +150,13 @@ class BatchPlanner:
             run=self._run,
             loads=tuple(loads),
             sequences=self._sequences(),
-            cursors={self.owner(n): task.spout.snapshot() for n, task in self._partitioned.items()},
+            cursors={
+                self._plan.name_of(n): task.spout.snapshot()
+                for n, task in self._partitioned.items()
+            },
             outstanding=tuple(outstanding),
             tries={
-                self.owner(n): encode_tries(known)
+                self._plan.name_of(n): encode_tries(known)
                 for n, task in self._hosted.items()
                 if (known := task.known())
             },
@@ -236,11 +239,6 @@ class BatchPlanner:
             planned.append(self._planned(load, partition, lot.attempt))
         return planned
 
-    def owner(self, task: int) -> str:
-        """A spout task as ``component/index``: a name that outlives the numbering of tasks."""
-        component = self._plan.component_of(task)
-        return f"{component}/{task - self._plan.tasks[component].start}"
-
     def take_up(self, plan: BatchPlan, now: float) -> BatchPlan:
         """Go on after the last plan of an earlier driver; return what it can run of it.
 
@@ -250,8 +248,8 @@ class BatchPlanner:
         self._note_ids = not plan.clean
         self._forget_at = now + _MEMORY_SECS
         for number, hosted in self._hosted.items():
-            hosted.remember(left_behind(plan, self.owner(number)))
-        tasks = {self.owner(task): task for task in (*self._hosted, *self._partitioned)}
+            hosted.remember(left_behind(plan, self._plan.name_of(number)))
+        tasks = {self._plan.name_of(task): task for task in (*self._hosted, *self._partitioned)}
         for owner, sequence in plan.sequences.items():
             if owner in tasks:
                 self.sequences[tasks[owner]] = sequence
@@ -267,11 +265,11 @@ class BatchPlanner:
         return replace(plan, run=self._run, loads=tuple(loads), sequences=sequences)
 
     def _sequences(self) -> dict[str, int]:
-        return {self.owner(task): number for task, number in self.sequences.items()}
+        return {self._plan.name_of(task): number for task, number in self.sequences.items()}
 
     def _planned(self, load: Load, partition: int, attempt: int, since: float = 0.0) -> PlannedLoad:
         self._advance(load)
-        owner = self.owner(load.task)
+        owner = self._plan.name_of(load.task)
         return PlannedLoad(
             load=load, partition=partition, attempt=attempt, owner=owner, since=since
         )

@@ -105,8 +105,7 @@ class Replays:
         self._pending: dict[int, list[_Item | None]] = {}
         self._tie = itertools.count()
         self._policies = {
-            spec.id: RetryPolicy.of(plan.config.override(dict(spec.settings)))
-            for spec in plan.topology.spouts
+            spec.id: RetryPolicy.of(plan.settings(spec.id)) for spec in plan.topology.spouts
         }
 
     @property

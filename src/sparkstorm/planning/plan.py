@@ -148,6 +148,14 @@ class Plan:
         """The component that a task belongs to."""
         return self._component_of_task[task]
 
+    def index_of(self, task: int) -> int:
+        """The place of a task among those of its component, from 0."""
+        return task - self.tasks[self.component_of(task)].start
+
+    def name_of(self, task: int) -> str:
+        """A task as ``component/index``: a name that outlives the numbering of tasks."""
+        return f"{self.component_of(task)}/{self.index_of(task)}"
+
     @cached_property
     def _component_of_task(self) -> Mapping[int, str]:
         return {task: name for name, tasks in self.tasks.items() for task in tasks}
@@ -176,7 +184,7 @@ class Plan:
 
     def tick_secs(self, component: str) -> float | None:
         """The seconds between two tick tuples for a component's tasks; None for none."""
-        return self.config.override(dict(self.spec(component).settings)).tick_tuple_freq_secs
+        return self.settings(component).tick_tuple_freq_secs
 
     def for_workers(self) -> "Plan":
         """Return it without what only the driver calls: sinks of dead letters, hosted spouts.
