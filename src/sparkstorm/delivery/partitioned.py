@@ -294,11 +294,12 @@ class PartitionedTask:
         with self._calling("fail"):
             self._spout.fail(split, positions, failure)
 
-    def _set_aside(self, item: Outstanding, now: float) -> None:
+    def _set_aside(self, item: Outstanding, due: float) -> None:
+        """Keep what is to be tried again: suspects until they are asked for, others until due."""
         if item.width:
             self._suspects.append(item)
         else:
-            heapq.heappush(self._retries, (now, next(self._tie), item))
+            heapq.heappush(self._retries, (due, next(self._tie), item))
 
     @contextmanager
     def _calling(self, method: str) -> Iterator[None]:
@@ -333,7 +334,7 @@ class PartitionedTask:
             split = pending.split.narrow(positions.tolist())
             attempt = pending.attempt + failure.counted
             item = Outstanding(owner=self.owner, split=split, attempt=attempt, since=pending.since)
-            heapq.heappush(self._retries, (now + wait, next(self._tie), item))
+            self._set_aside(item, now + wait)
         return given_up
 
     def _wait(self, failure: Failure, key: int) -> float | None:
