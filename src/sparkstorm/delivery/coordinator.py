@@ -308,7 +308,6 @@ class Coordinator:
         return bool(in_use) and self._ticks.due(now)
 
     def _commit(self, record: BatchRecord) -> None:
-        self._journal.check()
         plan = record.plan
         if record.results is None:
             verdicts = self._verdicts_of_earlier_driver(record)
@@ -322,6 +321,7 @@ class Coordinator:
         verdicts = self._ledger.settle(plan.ranges, record.results, now)
         self._give_verdicts(record.with_poisons(verdicts))
         if not self._plan.tracked:
+            self._journal.check()
             self._tasks.ack_untracked(plan)
         self._counts.batches += 1
         self._counts.batch_secs = record.secs
