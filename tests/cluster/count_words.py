@@ -4,13 +4,14 @@ Run as ``python count_words.py MASTER TEXT RESULT [PID…]``. If process ids of 
 executor that is their child is killed as soon as a batch is committed and the next one runs.
 """
 
-import contextlib
 import json
 import os
 import signal
 import sys
 import threading
 from pathlib import Path
+
+from executors import executors_of
 
 import sparkstorm as ss
 from sparkstorm.spouts import LinesSpout
@@ -44,18 +45,6 @@ def word_count(path: str) -> ss.Topology:
     builder.set_bolt("split", Split(), 2).shuffle_grouping("lines")
     builder.set_bolt("count", WordCount(), 2).fields_grouping("split", ["word"])
     return builder.create_topology()
-
-
-def executors_of(workers: list[int]) -> list[int]:
-    """The executor processes that these workers have started."""
-    found = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            parent = int(status.read_text().rsplit(")", 1)[1].split()[1])
-            command = (status.parent / "cmdline").read_bytes()
-            if parent in workers and b"CoarseGrainedExecutorBackend" in command:
-                found.append(int(status.parent.name))
-    return sorted(found)
 
 
 def main(master: str, text: str, result: str, *workers: str) -> None:

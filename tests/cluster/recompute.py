@@ -22,6 +22,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from executors import executors_of
+
 import sparkstorm as ss
 from sparkstorm.spouts import IteratorSpout
 
@@ -89,18 +91,6 @@ def topology(spec: dict[str, Any]) -> ss.Topology:
         second.shuffle_grouping("first")
     builder.set_bolt("count", Count(), _PARTITIONS).fields_grouping("second", ["n"])
     return builder.create_topology()
-
-
-def executors_of(workers: list[int]) -> list[int]:
-    """The executor processes that these workers have started."""
-    found = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            parent = int(status.read_text().rsplit(")", 1)[1].split()[1])
-            command = (status.parent / "cmdline").read_bytes()
-            if parent in workers and b"CoarseGrainedExecutorBackend" in command:
-                found.append(int(status.parent.name))
-    return sorted(found)
 
 
 def disturb(how: str, executor: int) -> bool:
