@@ -9,6 +9,7 @@ from typing import Any
 from sparkstorm._version import __version__
 from sparkstorm.components.bolt import BasicBolt, Bolt
 from sparkstorm.components.collector import BasicCollector, BoltCollector, SpoutCollector
+from sparkstorm.components.committer import CommitterBolt, Transaction
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import (
     EXPIRED,
@@ -22,6 +23,7 @@ from sparkstorm.components.stateful import HeldTuples, KeyValueState, State, Sta
 from sparkstorm.config import Config
 from sparkstorm.errors import (
     CheckpointError,
+    CommitError,
     ComponentError,
     ConfigError,
     EmitError,
@@ -46,6 +48,7 @@ __all__ = [
     "BasicCollector",
     "Bolt",
     "BoltCollector",
+    "CommitterBolt",
     "EXPIRED",
     "HeldTuples",
     "KeyValueState",
@@ -57,6 +60,7 @@ __all__ = [
     "State",
     "StatefulBolt",
     "TaskContext",
+    "Transaction",
     "Unreadable",
     # tuples and streams
     "Fields",
@@ -77,6 +81,7 @@ __all__ = [
     "submit",
     # errors
     "CheckpointError",
+    "CommitError",
     "ComponentError",
     "ConfigError",
     "EmitError",

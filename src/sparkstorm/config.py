@@ -112,6 +112,12 @@ class Config(BaseModel):
         description="Partitions of every exchange. Unset: Spark's default parallelism. "
         "Fixed by the checkpoint once there is one.",
     )
+    processing_guarantee: Literal["at-least-once", "exactly-once"] = Field(
+        "at-least-once",
+        alias="processing.guarantee",
+        description="At least once: a message that fails is tried again by itself. Exactly once: "
+        "its whole batch is rolled back and run again, and committers apply each batch once.",
+    )
     state_backend: Literal["memory", "rocksdb"] = Field(
         "memory",
         alias="topology.state.backend",

@@ -13,6 +13,7 @@
     │   ├── EnvironmentFault Java, a package or a session setting is missing
     │   ├── CheckpointError  the checkpoint is unreadable, in use, or of another topology
     │   │   └── SupersededError  another run has taken over the checkpoint of this one
+    │   ├── CommitError      a committer could not apply a transaction
     │   ├── SpoutConnectionError  the system that a spout reads from is away or refuses
     │   └── SparkLostError   the JVM that Spark runs in has ended
     ├── BatchError           a batch could not be completed although it was tried again
@@ -25,6 +26,7 @@ __all__ = [
     "AttributeStateError",
     "BatchError",
     "CheckpointError",
+    "CommitError",
     "ComponentError",
     "ConfigError",
     "EmitError",
@@ -89,6 +91,10 @@ class CheckpointError(WorldError):
 
 class SupersededError(CheckpointError):
     """Another run has taken over the checkpoint of this one, which may write no more."""
+
+
+class CommitError(WorldError):
+    """A committer could not apply a transaction; a restart on the same checkpoint goes on."""
 
 
 class SpoutConnectionError(WorldError):

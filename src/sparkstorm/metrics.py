@@ -85,6 +85,8 @@ class Statistics:
         failed: attempts that ended in ``fail``, by any reason.
         pending: messages in a batch, open after it, or waiting for a retry.
         retried: attempts after the first.
+        rollbacks: how often a whole batch was run again because of a failure in it; only with
+            ``processing.guarantee`` exactly-once.
         given_up: messages that will not be tried again, replayed dead letters among them.
         left_failed: messages that failed and that their spout has not emitted again.
         failures: how many attempts failed for each reason.
@@ -103,6 +105,7 @@ class Statistics:
     failed: int = 0
     pending: int = 0
     retried: int = 0
+    rollbacks: int = 0
     given_up: int = 0
     left_failed: int = 0
     failures: dict[str, int] = field(default_factory=dict)

@@ -28,7 +28,8 @@ class Failure:
     """Why and where one attempt at a message failed.
 
     ``final`` says that trying again is of no use: the message is given up at once. An attempt that
-    is not ``counted`` is none of the message's: its source did not answer.
+    is not ``counted`` is none of the message's: its source did not answer. The ``attempt`` counts
+    from 1 over the message's life once a spout hears of it, before that within its batch.
     """
 
     reason: Reason

@@ -15,9 +15,10 @@ def test_every_setting_has_a_default() -> None:
 
 
 def test_every_setting_but_the_users_has_storms_kind_of_key() -> None:
-    """Dotted, under ``topology``, and no two alike."""
+    """Dotted, under ``topology`` but for what it promises, and no two alike."""
     aliases = [field.alias for name, field in Config.model_fields.items() if name != "user"]
-    assert all(alias and alias.startswith("topology.") for alias in aliases)
+    kinds = ("topology.", "processing.")
+    assert all(alias and alias.startswith(kinds) for alias in aliases)
     assert len(set(aliases)) == len(aliases)
 
 

@@ -154,6 +154,12 @@ class PartitionedSpout(ABC):
     outputs: Outputs = ()
     """The declared streams; a partitioned spout emits to the default one."""
 
+    replayable: bool = False
+    """Whether ``read`` gives the same messages for a split at any time, as files and logs do.
+
+    Asked for by ``processing.guarantee = "exactly-once"``.
+    """
+
     def open(self, config: Config, context: TaskContext) -> None:
         """Called once, after ``restore`` if there is something to restore."""
 

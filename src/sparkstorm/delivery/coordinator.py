@@ -6,7 +6,9 @@ The life of a batch, one method each, called by the runner in this order:
                       made durable
 2. ``loads(n)``       what each partition reads
 3. ``info(n)``        what its tasks need to know; again after ``leave_out`` if the job failed
-4. ``finish(n, …)``   the job is done: its outcome is made durable; Spark may commit
+4. ``finish(n, …)``   the job is done: its outcome is made durable. If batches happen exactly once
+                      and this one has failed, it is rolled back: once more from 3.
+5. ``apply(n, …)``    the committers apply it; Spark may commit
 
 It starts no threads and does no I/O but through the ``files`` it is given.
 """
@@ -24,6 +26,7 @@ from sparkstorm.clock import Clock
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.delivery.counts import Counts
+from sparkstorm.delivery.decision import Decision
 from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.delivery.journal import Journal
 from sparkstorm.delivery.lease import Fence, Unfenced
@@ -31,12 +34,13 @@ from sparkstorm.delivery.partitioned import partitions_of
 from sparkstorm.delivery.planner import BatchPlanner
 from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.delivery.record import BatchRecord
-from sparkstorm.delivery.recovery import carry_over, decode_outcome, encode_outcome
+from sparkstorm.delivery.recovery import carry_over, decode_outcome, join_rows
 from sparkstorm.delivery.replays import Replays
 from sparkstorm.delivery.signals import Signals
 from sparkstorm.delivery.spout_tasks import Deliver, SpoutTasks
 from sparkstorm.delivery.taps import Tap, Taps
 from sparkstorm.delivery.ticks import Ticks
+from sparkstorm.delivery.transactions import Pause, Transactions
 from sparkstorm.errors import CheckpointError, SparkstormError
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.reading import Load, Signal
@@ -101,6 +105,7 @@ class Coordinator:
         self._tasks = SpoutTasks(plan, office, self._counts, self.arrived, deliver, self._on_log)
         self.hosted, self.partitioned = self._tasks.hosted, self._tasks.partitioned
         self._office = office
+        self._transactions = Transactions(plan, self._journal, files) if plan.exactly_once else None
         self._replays = Replays(plan, office)
         self._planner = BatchPlanner(plan, self.hosted, self.partitioned, self._replays, run)
         self._signals = Signals(plan)
@@ -120,6 +125,8 @@ class Coordinator:
             owner = self._plan.name_of(number)
             owed = [item for item in plan.outstanding if item.owner == owner]
             task.open(plan.cursors.get(owner), owed, now)
+        if self._transactions is not None:
+            self._transactions.open()
         self._replays.look(now)
 
     def close(self, clean: bool = True) -> None:
@@ -132,6 +139,8 @@ class Coordinator:
                 self._write_last_word()
         for task in self.partitioned.values():
             task.spout.close()
+        if self._transactions is not None:
+            self._transactions.close()
 
     def close_intake(self) -> None:
         """Plan no new messages any more, only retries of what was given out."""
@@ -169,6 +178,8 @@ class Coordinator:
                 with self._whole():
                     self._rerun(record, record.recovered)
             if not record.durable:
+                if self._transactions is not None and record.decision is not None:
+                    self._transactions.decide(record)  # first, so that it is never missing
                 self._journal.write_plan(record.plan)
                 record.durable = True
             return record.plan.by_partition(self._plan.partitions)
@@ -191,11 +202,14 @@ class Coordinator:
 
     def finish(
         self, number: int, rows: Sequence[bytes], secs: float, reports: Sequence[Report] = ()
-    ) -> None:
+    ) -> float | None:
         """Take in what came out of a batch's job, before Spark commits it.
 
         If Spark fails to, the batch is run and finished once more, and only the last time counts;
         so what ``reports`` counted is taken in when it is committed.
+
+        Returns None, or the seconds after which the batch is to be run again from its beginning,
+        with all state as it was before it.
 
         Raises:
             SparkstormError: a fault of the user's that must stop the topology.
@@ -207,8 +221,27 @@ class Coordinator:
             outcomes = record.take_in(rows, len(self._plan.ackers))
             record.secs = secs
             record.reports = reports
+            if self._transactions is not None:
+                wait = self._transactions.judge(record)
+                if wait is not None:
+                    return wait
             if self.partitioned and self._plan.tracked:
-                self._journal.write_outcome(number, encode_outcome(outcomes))
+                self._journal.write_outcome(number, join_rows(outcomes))
+            if self._transactions is not None:
+                self._transactions.decide(record)
+            return None
+
+    def apply(self, number: int, pause: Pause) -> None:
+        """Have the committers apply a finished batch, if there are any; then Spark may commit it.
+
+        Takes as long as they do, and holds up nobody but the batch.
+
+        Raises:
+            CommitError: one of them could not.
+            SupersededError: another run has taken over the checkpoint.
+        """
+        if self._transactions is not None:
+            self._transactions.apply(self._records[number], pause)
 
     @property
     def drained(self) -> bool:
@@ -232,6 +265,7 @@ class Coordinator:
                 failed=counts.failed,
                 pending=tasks.pending + self._replays.pending,
                 retried=counts.retried,
+                rollbacks=0 if self._transactions is None else self._transactions.rollbacks,
                 given_up=tasks.given_up + self._replays.given_up,
                 left_failed=tasks.left_failed,
                 failures=dict(counts.failures),
@@ -312,7 +346,7 @@ class Coordinator:
         if record.results is None:
             verdicts = self._verdicts_of_earlier_driver(record)
             self._counts.emitted += len(verdicts.acked) + len(verdicts.failed)
-            self._give_verdicts(verdicts)
+            self._give_verdicts(record.with_poisons(verdicts))
             return
         now = self._clock.monotonic()
         self._merge_counts(record.reports)
@@ -340,20 +374,29 @@ class Coordinator:
     def _recover(self, plan: BatchPlan) -> None:
         """Take up the last batch of an earlier driver: Spark runs it again if it must."""
         runnable = self._planner.take_up(plan, self._clock.monotonic())
-        self._records[plan.number] = BatchRecord(runnable, self._clock.wall(), recovered=plan)
+        record = BatchRecord(runnable, self._clock.wall(), recovered=plan)
+        data = self._journal.earlier_decision(plan.number)
+        if data is not None:
+            record.take_over(Decision.from_bytes(data).carried_over(plan, runnable))
+        self._records[plan.number] = record
         self._last = plan.number
         self._ledger.begin(runnable.ranges)
 
     def _rerun(self, record: BatchRecord, was: BatchPlan) -> None:
-        """Make the batch of an earlier driver one of this driver's own."""
+        """Make the batch of an earlier driver one of this driver's own.
+
+        If batches happen exactly once it stays what it was, else it is planned anew.
+        """
+        record.recovered, record.durable = None, False
+        if self._transactions is not None:
+            self._counts.note_planned(record.plan)
+            return
         now = self._clock.monotonic()
         self._ledger.drop(record.plan.ranges, _NO_OUTCOME)
         width = 0 if was.clean else was.messages
         record.plan = self._planner.rerun(record.plan, width=width, now=now)
-        record.recovered = None
         self._ledger.begin(record.plan.ranges)
         self._counts.note_planned(record.plan)
-        record.durable = False
 
     def _write_last_word(self) -> None:
         if not self._records:

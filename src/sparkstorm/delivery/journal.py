@@ -1,8 +1,9 @@
 """What a driver writes down batch by batch, and what it finds of an earlier one.
 
-``plans/E-N`` is the plan of batch N by the driver of epoch E, ``outcomes/E-N`` what came out. With
-the epoch in its name, nothing that a superseded driver is late to write can replace what its
-successor wrote, or pass for it.
+``plans/E-N`` is the plan of batch N by the driver of epoch E, ``outcomes/E-N`` what came out, and
+``decisions/E-N`` what was decided about it if batches happen exactly once. With the epoch in its
+name, nothing that a superseded driver is late to write can replace what its successor wrote, or
+pass for it.
 """
 
 from typing import final
@@ -72,6 +73,20 @@ class Journal:
         """
         self._write("outcomes", number, data)
 
+    def write_decision(self, number: int, data: bytes) -> None:
+        """Make the decision about a batch durable.
+
+        Raises:
+            SupersededError: another run has taken over, and may not have seen it; it must not be
+                acted upon.
+        """
+        self._write("decisions", number, data)
+        self.check()
+
+    def earlier_decision(self, number: int) -> bytes | None:
+        """What the driver of the :meth:`last` plan decided about it, if it did."""
+        return self._files.read(_name("decisions", self._read_epoch, number))
+
     def earlier_outcome(self, number: int) -> bytes | None:
         """The outcome that the driver of the :meth:`last` plan wrote for it, if it did."""
         return self._files.read(_name("outcomes", self._read_epoch, number))
@@ -80,8 +95,9 @@ class Journal:
         """Drop what no restart can need, once a new plan is written; nothing of later epochs."""
         for epoch, number in self._sorted("plans")[:-_KEPT]:
             self._files.delete(_name("plans", epoch, number))
-        for epoch, number in self._sorted("outcomes"):
-            self._files.delete(_name("outcomes", epoch, number))
+        for folder in ("outcomes", "decisions"):
+            for epoch, number in self._sorted(folder):
+                self._files.delete(_name(folder, epoch, number))
 
     def _write(self, folder: str, number: int, data: bytes) -> None:
         self.check()

@@ -73,6 +73,11 @@ class _GivenUp(NamedTuple):
     group: list[tuple[int, Failure]]
 
     @property
+    def attempts(self) -> int:
+        """How often they were tried, their batch having been run again perhaps."""
+        return self.pending.attempt + self.group[0][1].attempt - 1
+
+    @property
     def source(self) -> "_Source":
         """What has to be read for their payload."""
         apart = self.group[0][1].reason is Reason.LOST
@@ -317,14 +322,14 @@ class PartitionedTask:
         self, first: int, pending: _Pending, broken: list[tuple[int, Failure]], now: float
     ) -> list[_GivenUp]:
         """Those that failed for one reason are tried again together; return those that are not."""
-        by_reason: dict[tuple[str, str, str], list[tuple[int, Failure]]] = {}
+        by_reason: dict[tuple[str, str, str, int], list[tuple[int, Failure]]] = {}
         for position, failure in broken:
-            same = (failure.reason.value, failure.component, failure.message)
+            same = (failure.reason.value, failure.component, failure.message, failure.attempt)
             by_reason.setdefault(same, []).append((position, failure))
         given_up: list[_GivenUp] = []
         for group in by_reason.values():
             positions = np.array([position for position, _ in group], np.int64)
-            failure = replace(group[0][1], attempt=pending.attempt)
+            failure = replace(group[0][1], attempt=_GivenUp(pending, group).attempts)
             self._fail(pending.split, ranges_of(positions), failure)
             key = first + int(positions[0])
             wait = self._wait(failure, key)
@@ -360,7 +365,7 @@ class PartitionedTask:
             self._spout.give_up(one.pending.split, ranges_of(positions), failure)
             name = self._spout.msg_id(one.pending.split, int(positions[0]))
             letter = letters[number][0] if letters else None
-            text = given_up_text(name, count, one.pending.attempt, failure, letter)
+            text = given_up_text(name, count, one.attempts, failure, letter)
             self._log(self.component, self.task, "error", text)
 
     def _put_off(self, one: _GivenUp, away: Collection[_Source], now: float) -> bool:
@@ -417,9 +422,9 @@ class PartitionedTask:
             letters.append(
                 self._letters.letter(
                     self._spout.msg_id(split, position),
-                    replace(failure, attempt=one.pending.attempt),
+                    replace(failure, attempt=one.attempts),
                     stream=DEFAULT_STREAM,
-                    attempts=one.pending.attempt,
+                    attempts=one.attempts,
                     began=one.pending.since,
                     values=payload.values,
                     note=payload.note,

@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from sparkstorm.acking.tally import RootRange
@@ -92,6 +92,11 @@ class BatchPlan:
     def ranges(self) -> tuple[RootRange, ...]:
         """The roots that begin in it, ascending."""
         return tuple(sorted(p.range for p in self.loads if p.range is not None))
+
+    def repeated(self) -> "BatchPlan":
+        """The same batch again, as the next attempt at each of its messages."""
+        loads = (replace(planned, attempt=planned.attempt + 1) for planned in self.loads)
+        return replace(self, loads=tuple(loads))
 
     def info(self, excluded: Sequence[RootRange] = ()) -> BatchInfo:
         """What its tasks need to know."""

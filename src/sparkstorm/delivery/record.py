@@ -1,18 +1,23 @@
 """A batch as the coordinator sees it, between its plan and its commit."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import final
 
-from sparkstorm.acking.ledger import Verdicts
+import numpy as np
+
+from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.acking.tally import RootRange, TallyResult
+from sparkstorm.delivery.decision import Decision
 from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.errors import AttributeStateError, BatchError, ComponentError, SparkstormError
 from sparkstorm.execution.acker import decode_result
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.packet import Kind, Packet
 from sparkstorm.execution.report import Report
+from sparkstorm.verdicts import Failure
 
 __all__ = ["BatchRecord"]
 
@@ -32,6 +37,10 @@ class BatchRecord:
         time: when it was planned, in seconds since 1970.
         durable: whether the plan is written down.
         excluded: what is left out of it, since its job failed with it.
+        tries: how often it was run, if it was rolled back; exactly once only.
+        failed: how often each root failed in it, while others were rolled back with it.
+        given_up: roots that are left out since they failed too often, and how; exactly once only.
+        decision: what it happens with, if that is decided; exactly once only.
         poisons: roots that failed the job on their own, with what each did.
         results: what its ackers said; None until its job is done.
         tapped: the packets of tapped components, in order.
@@ -46,6 +55,10 @@ class BatchRecord:
     durable: bool = True
     excluded: tuple[RootRange, ...] = ()
     poisons: Mapping[int, str] = field(default_factory=dict)
+    tries: int = 1
+    failed: Counter[int] = field(default_factory=Counter)
+    given_up: dict[int, Failure] = field(default_factory=dict)
+    decision: Decision | None = None
     results: list[TallyResult] | None = None
     tapped: list[Packet] = field(default_factory=list)
     secs: float = 0.0
@@ -60,7 +73,50 @@ class BatchRecord:
     @property
     def info(self) -> BatchInfo:
         """What its tasks need to know."""
-        return replace(self.plan.info(self.excluded), time=self.time)
+        return replace(self.plan.info(self.left_out), time=self.time)
+
+    @property
+    def left_out(self) -> tuple[RootRange, ...]:
+        """The roots that it is run without."""
+        if self.decision is not None:
+            return self.decision.excluded
+        return (*self.excluded, *(RootRange(root, 1) for root in sorted(self.given_up)))
+
+    @property
+    def holders(self) -> frozenset[int]:
+        """The tasks that hold roots of it beyond its end."""
+        return frozenset().union(*(result.holders for result in self.results or ()))
+
+    def failing(self) -> dict[int, Failure]:
+        """The roots that failed although they were not left out; to be asked after its job."""
+        ledger = Ledger(None, 0.0)
+        ledger.begin(self.plan.ranges)
+        failed = ledger.settle(self.plan.ranges, self.results or (), 0.0).failed
+        roots = np.array(list(failed), np.uint64)
+        wanted = roots[~self.info.is_excluded(roots)]
+        return {root: failed[root] for root in wanted.tolist()}
+
+    def attempts(self, root: int) -> int:
+        """How often a message was tried and failed by itself, in this batch and before."""
+        return self.info.attempt(root) - (self.tries - 1) + self.failed[root] - 1
+
+    def repeat(self, without: Mapping[int, Failure]) -> None:
+        """Run it again whole, as the next attempt at its messages, without some of them for good.
+
+        The attempt of a failure in here counts from 1 within the batch.
+        """
+        self.given_up.update(
+            (root, replace(why, final=True, attempt=self.failed[root]))
+            for root, why in without.items()
+        )
+        self.tries += 1
+        self.plan = self.plan.repeated()
+        self.results = None
+
+    def take_over(self, decision: Decision) -> None:
+        """Take up what an earlier driver has decided about it."""
+        self.decision, self.time = decision, decision.time
+        self.given_up = dict(decision.given_up)
 
     def take_in(self, rows: Sequence[bytes], ackers: int) -> list[bytes]:
         """Take in the rows that its job returned; return those of the ackers.
@@ -84,8 +140,12 @@ class BatchRecord:
         return [r for r, p in zip(rows, packets, strict=True) if p.head.kind is Kind.OUTCOME]
 
     def with_poisons(self, verdicts: Verdicts) -> Verdicts:
-        """Say in the verdicts on its poisons what they did, and that it is the last word."""
+        """Say in the verdicts on its poisons what they did, and that it is the last word.
+
+        And on what was given up, why.
+        """
         failed = dict(verdicts.failed)
+        failed.update(self.given_up)
         for root, what in self.poisons.items():
             if root in failed:
                 failed[root] = replace(failed[root], message=what, final=True)

@@ -1,6 +1,6 @@
 """What an earlier driver left behind: the outcome of its last batch, and whose verdicts that is."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -11,13 +11,13 @@ from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.execution.acker import decode_result
 from sparkstorm.execution.packet import Packet
 
-__all__ = ["carry_over", "decode_outcome", "encode_outcome"]
+__all__ = ["carry_over", "decode_outcome", "join_rows", "pairs_of", "split_rows"]
 
 _LENGTH_BYTES = 8
 
 
-def encode_outcome(rows: Sequence[bytes]) -> bytes:
-    """Return the rows of a batch's ackers as the content of one file."""
+def join_rows(rows: Sequence[bytes]) -> bytes:
+    """Return rows as the content of one file."""
     return b"".join(
         piece for row in rows for piece in (len(row).to_bytes(_LENGTH_BYTES, "little"), row)
     )
@@ -27,7 +27,7 @@ def decode_outcome(data: bytes, plan: BatchPlan) -> Verdicts:
     """Return what ended by a batch, from the file that its driver wrote before the commit."""
     ledger = Ledger(None, 0.0)
     ledger.begin(plan.ranges)
-    results = [decode_result(Packet.decode(row)) for row in _rows(data)]
+    results = [decode_result(Packet.decode(row)) for row in split_rows(data)]
     return ledger.settle(plan.ranges, results, 0.0)
 
 
@@ -41,11 +41,7 @@ def carry_over(ended: Verdicts, was: BatchPlan, now: BatchPlan, rest: Verdicts) 
         rest: the verdicts of the roots of ``now`` of which ``ended`` says nothing.
     """
     acked, failed = [np.empty(0, np.uint64)], dict(rest.failed)
-    before = {(p.owner, p.load.lane): p.range for p in was.loads}
-    for planned in now.loads:
-        old, new = before.get((planned.owner, planned.load.lane)), planned.range
-        if old is None or new is None:
-            continue
+    for old, new in pairs_of(was, now):
         acked.append(_inside(ended.acked, old) - np.uint64(old.first) + np.uint64(new.first))
         failed.update(
             (new.first + root - old.first, why)
@@ -58,14 +54,24 @@ def carry_over(ended: Verdicts, was: BatchPlan, now: BatchPlan, rest: Verdicts) 
     return Verdicts(done, failed)
 
 
-def _inside(roots: U64, span: RootRange) -> U64:
-    return roots[(roots >= np.uint64(span.first)) & (roots < np.uint64(span.first + span.count))]
+def pairs_of(was: BatchPlan, now: BatchPlan) -> Iterator[tuple[RootRange, RootRange]]:
+    """For each load that is in both plans, its roots in each."""
+    before = {(p.owner, p.load.lane): p.range for p in was.loads}
+    for planned in now.loads:
+        old, new = before.get((planned.owner, planned.load.lane)), planned.range
+        if old is not None and new is not None:
+            yield old, new
 
 
-def _rows(data: bytes) -> list[bytes]:
+def split_rows(data: bytes) -> list[bytes]:
+    """Return what :func:`join_rows` has joined."""
     rows, at = [], 0
     while at < len(data):
         start = at + _LENGTH_BYTES
         at = start + int.from_bytes(data[at:start], "little")
         rows.append(data[start:at])
     return rows
+
+
+def _inside(roots: U64, span: RootRange) -> U64:
+    return roots[(roots >= np.uint64(span.first)) & (roots < np.uint64(span.first + span.count))]

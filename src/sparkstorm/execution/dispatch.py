@@ -121,7 +121,7 @@ class Dispatcher:
                     rows = copies.rows[start:stop]
                     for part in _cut(columns, rows):
                         yield self._draft(box, target, part, anchors)
-            if box.key in self._plan.taps:
+            if box.key in self._plan.to_driver:
                 for part in _cut(columns, np.arange(len(box))):
                     yield self._draft(box, DRIVER, part, anchors)
         except CoderError as error:

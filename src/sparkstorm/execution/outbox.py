@@ -177,5 +177,5 @@ def make_outboxes(plan: Plan, component: str) -> dict[str, Outbox]:
             if isinstance(route.grouping, FieldsGrouping | PartialKey)
             for field in route.grouping.fields
         )
-        boxes[name] = Outbox(key, stream, wanted=bool(routes) or key in plan.taps, keys=keys)
+        boxes[name] = Outbox(key, stream, wanted=bool(routes) or key in plan.to_driver, keys=keys)
     return boxes

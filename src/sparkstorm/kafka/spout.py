@@ -72,6 +72,8 @@ class KafkaSpout(PartitionedSpout):
         timeout_secs: how long one request may take.
     """
 
+    replayable = True
+
     def __init__(
         self,
         topics: Topics,

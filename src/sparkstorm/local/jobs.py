@@ -28,6 +28,10 @@ class Jobs(Protocol):
         """Keep the state that the last job wrote."""
         ...
 
+    def roll_back(self) -> None:
+        """Forget the state that the last job wrote."""
+        ...
+
     def stores(self) -> Mapping[str, ChunkStore]:
         """The committed state of each task of a stateful bolt, by ``component/index``."""
         ...
@@ -50,9 +54,11 @@ class LocalJobs:
         self._plan = plan
         self._workshop = Workshop(plan)
         self._stores = {} if stores is None else stores
+        self._runs = 0
 
     def run(self, batch: BatchInfo, loads: Loads) -> tuple[list[bytes], list[Report]]:
         """Run all stages; return the rows for the driver and what the tasks reported."""
+        self._runs += 1
         boxes: dict[int, list[bytes]] = {}
         reports: list[Report] = []
         for stage in self._plan.stages:
@@ -63,6 +69,11 @@ class LocalJobs:
         """Keep the state that the last job wrote."""
         for store in self._stores.values():
             store.commit()
+
+    def roll_back(self) -> None:
+        """Forget the state that the last job wrote."""
+        for store in self._stores.values():
+            store.rollback()
 
     def stores(self) -> Mapping[str, MemoryStore]:
         """The state of each task of a stateful bolt, by ``component/index``."""
@@ -95,6 +106,6 @@ class LocalJobs:
             stage=stage,
             partition=partition,
             batch=batch,
-            attempt=f"{batch.number}",
+            attempt=f"{batch.number}.{self._runs}",
             store=lambda namespace: self._stores.setdefault(namespace, MemoryStore()),
         )

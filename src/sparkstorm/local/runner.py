@@ -114,7 +114,9 @@ class LocalRunner:
         self.ask_spouts()
         if not self.plan_batch():
             return False
-        self.finish(self.run_job())
+        while not self.finish(self.run_job()):
+            self.roll_back()
+        self.apply()
         self.commit()
         return True
 
@@ -137,9 +139,20 @@ class LocalRunner:
         rows, self._reports = self._jobs.run(self.coordinator.info(self._number), loads)
         return rows
 
-    def finish(self, rows: list[bytes], secs: float = 0.0) -> None:
-        """Hand the rows of the batch's job to the coordinator, which makes the outcome durable."""
-        self.coordinator.finish(self._number, rows, secs, self._reports)
+    def finish(self, rows: list[bytes], secs: float = 0.0) -> bool:
+        """Hand the rows of the batch's job to the coordinator, which makes the outcome durable.
+
+        Returns whether the batch may be committed; else it is to be rolled back and run again.
+        """
+        return self.coordinator.finish(self._number, rows, secs, self._reports) is None
+
+    def roll_back(self) -> None:
+        """Forget the state that the job wrote."""
+        self._jobs.roll_back()
+
+    def apply(self) -> None:
+        """Have the committers apply the batch; they are asked again at once if they fail."""
+        self.coordinator.apply(self._number, lambda secs: None)
 
     def commit(self) -> None:
         """Commit the batch: its state, and that it is done. The next plan gives the verdicts."""

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from sparkstorm.config import Config
 from sparkstorm.errors import ConfigError, TopologyError
+from sparkstorm.planning.guarantee import check_guarantee
 from sparkstorm.planning.levels import levels_of
 from sparkstorm.planning.plan import ACKER, Level, Plan, Route, Stage, StageKind, StreamKey
 from sparkstorm.topology.graph import Topology
@@ -38,8 +39,12 @@ def make_plan(
         config: the settings; the defaults if None.
         partitions: partitions of every exchange, unless the config says otherwise.
         taps: component ids whose emitted tuples also come out in the driver.
+
+    Raises:
+        ConfigError: the topology cannot keep the guarantee that it is to give.
     """
     config = config or Config()
+    check_guarantee(topology, config)
     count = config.partitions or partitions
     tasks = number_tasks(topology, config, count)
     levels = levels_of(topology)

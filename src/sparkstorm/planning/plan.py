@@ -7,10 +7,11 @@ from enum import StrEnum
 from functools import cached_property
 from typing import final
 
+from sparkstorm.components.committer import CommitterBolt
 from sparkstorm.components.spout import Spout
 from sparkstorm.config import Config
 from sparkstorm.errors import InternalError
-from sparkstorm.streams import Stream
+from sparkstorm.streams import DEFAULT_STREAM, Stream
 from sparkstorm.topology.graph import AnyComponent, ComponentSpec, Topology
 from sparkstorm.topology.grouping import Grouping
 from sparkstorm.tuples import SYSTEM, TICK
@@ -92,7 +93,7 @@ class Plan:
         levels: the bolts in the order in which they must run; ``levels[0]`` are the spouts.
         stages: the levels again, cut where data has to move.
         routes: where each stream's tuples go.
-        taps: streams whose tuples also come out in the driver.
+        taps: streams whose tuples are shown in the driver.
     """
 
     name: str
@@ -104,6 +105,22 @@ class Plan:
     stages: tuple[Stage, ...]
     routes: Mapping[StreamKey, tuple[Route, ...]]
     taps: frozenset[StreamKey] = frozenset()
+
+    @cached_property
+    def committers(self) -> tuple[str, ...]:
+        """The committer bolts, sorted."""
+        bolts = self.topology.bolts
+        return tuple(sorted(s.id for s in bolts if isinstance(s.component, CommitterBolt)))
+
+    @cached_property
+    def to_driver(self) -> frozenset[StreamKey]:
+        """The streams whose tuples come out in the driver: tapped ones, and what is staged."""
+        return self.taps | {StreamKey(name, DEFAULT_STREAM) for name in self.committers}
+
+    @property
+    def exactly_once(self) -> bool:
+        """Whether a batch with a failure is rolled back whole."""
+        return self.config.processing_guarantee == "exactly-once"
 
     @property
     def ackers(self) -> range:

@@ -32,6 +32,8 @@ class LinesSpout(PartitionedSpout):
     by U+FFFD. A restart goes on where acks ended.
     """
 
+    replayable = True
+
     def __init__(self, *paths: str | os.PathLike[str], field: str = "sentence") -> None:
         self.outputs: Outputs = f"{field} string"
         self._field = field

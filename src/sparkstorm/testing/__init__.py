@@ -6,6 +6,7 @@ from sparkstorm.testing.faults import Faults
 from sparkstorm.testing.harness import Emitted, complete_topology
 from sparkstorm.testing.servers import KafkaServer, PostgresServer, ZooKeeperServer
 from sparkstorm.testing.simulation import Observer, Outcome, Simulation, simulate
+from sparkstorm.testing.sinks import MemorySink
 from sparkstorm.testing.sources import LogSpout, QueueSpout
 from sparkstorm.testing.spouts import FeederSpout, FixedSpout
 from sparkstorm.testing.witness import BrokenPromise
@@ -20,6 +21,7 @@ __all__ = [
     "LocalRunner",
     "LogSpout",
     "ManualClock",
+    "MemorySink",
     "PostgresServer",
     "ZooKeeperServer",
     "Observer",

@@ -148,6 +148,10 @@ class SimulatedJobs:
         self._taps.tell()
         self._watch.committed(self._number, runs, damaged=self._damaged)
 
+    def roll_back(self) -> None:
+        """Forget what the tasks of the batch have written, their state with it."""
+        self._outputs.clear()
+
     def stores(self) -> Mapping[str, MemoryStore]:
         """The committed state of each task."""
         return self._disk.stores

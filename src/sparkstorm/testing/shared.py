@@ -12,7 +12,8 @@ _LIVE: "WeakValueDictionary[str, Shared]" = WeakValueDictionary()
 class Shared:
     """Base of what a component in the test's hands and its copies in the tasks have in common.
 
-    A copy by pickle, within this process, is the object itself.
+    A copy by pickle, within this process, is the object itself; in another one it is None, since
+    nothing that is asked for there is in its reach.
     """
 
     def __init__(self) -> None:
@@ -23,5 +24,5 @@ class Shared:
         return _find, (self._key,)
 
 
-def _find(key: str) -> Shared:
-    return _LIVE[key]
+def _find(key: str) -> Shared | None:
+    return _LIVE.get(key)

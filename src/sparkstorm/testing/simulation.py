@@ -142,8 +142,8 @@ class Simulation:
     """A topology, its sources, its checkpoint and its cluster, through all lives of the driver.
 
     :func:`simulate` draws what happens. For a story of your own call the steps of :attr:`runner`
-    (``ask_spouts``, ``plan_batch``, ``run_job``, ``finish``, ``commit``), :meth:`crash`, and
-    advance :attr:`clock`.
+    (``ask_spouts``, ``plan_batch``, ``run_job``, ``finish``, ``apply``, ``commit``), :meth:`crash`,
+    and advance :attr:`clock`.
     """
 
     def __init__(
@@ -229,7 +229,13 @@ class Simulation:
         self._peril("after the job")
         if self.chance.strikes("late_outcome", f"batch {runner.number}"):
             self.clock.advance(2 * self._config.message_timeout_secs)
-        runner.finish(rows)
+        while not runner.finish(rows):
+            self._peril("after a rollback")
+            runner.roll_back()
+            rows = self._job()
+        if runner.plan.exactly_once:
+            self._peril("before the transaction")
+            runner.apply()
         self._peril("before the commit")
         runner.commit()
         self._peril("after the commit")
@@ -249,6 +255,8 @@ class Simulation:
             action = search.action
             poisons = {poison.root: "alone, it lost its job" for poison in search.poisons}
             coordinator.leave_out(number, action.excluded, poisons)
+            if self._runner.plan.exactly_once:
+                self._runner.roll_back()  # what is left out now must not be in its state
             try:
                 rows = self._runner.run_job()
             except JobLost:

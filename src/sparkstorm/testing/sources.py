@@ -118,6 +118,8 @@ class LogSpout(PartitionedSpout):
     'word string'
     """
 
+    replayable = True
+
     def __init__(
         self, rows: Sequence[Sequence[Any]], outputs: Outputs, *, split_rows: int = 4
     ) -> None:

@@ -194,6 +194,7 @@ class _WatchedPartitionedSpout(PartitionedSpout):
 
     def __init__(self, inner: PartitionedSpout, witness: Witness) -> None:
         self.outputs = inner.outputs
+        self.replayable = inner.replayable
         self._inner = inner
         self._witness = witness
 

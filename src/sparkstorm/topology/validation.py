@@ -8,6 +8,7 @@ import cloudpickle
 import pyarrow as pa
 
 from sparkstorm.components.bolt import AnyBolt, BasicBolt
+from sparkstorm.components.committer import CommitterBolt
 from sparkstorm.components.spout import PartitionedSpout, Spout
 from sparkstorm.config import COMPONENT_KEYS, Config
 from sparkstorm.errors import ConfigError
@@ -83,6 +84,19 @@ def _kinds(specs: _Specs) -> Iterator[str]:
                 f"are acked one by one, when execute returns. To act at the end of a batch, "
                 f"subclass Bolt and ack there"
             )
+
+
+def _committers(specs: _Specs) -> Iterator[str]:
+    committers = {spec.id for spec in specs if isinstance(spec.component, CommitterBolt)}
+    for spec in specs:
+        if spec.id in committers and type(spec.component).outputs != CommitterBolt.outputs:
+            yield f"bolt {spec.id!r} is a committer and declares outputs: it has none of its own"
+        for edge in spec.subscriptions:
+            if edge.source in committers:
+                yield (
+                    f"bolt {spec.id!r} subscribes to {edge.source!r}, which is a committer: what "
+                    f"it stages goes to the driver, nobody else can read it"
+                )
 
 
 def _settings(specs: _Specs) -> Iterator[str]:
@@ -209,5 +223,5 @@ def _pickle_error(value: object) -> str | None:
     return None
 
 
-_LOCAL_RULES = (_ids, _numbers, _kinds, _settings, _picklable)
+_LOCAL_RULES = (_ids, _numbers, _kinds, _committers, _settings, _picklable)
 _GRAPH_RULES = (_sources, _references, _partitioned_streams, _cycles)

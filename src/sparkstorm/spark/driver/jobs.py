@@ -5,10 +5,15 @@ on the same frame. For the batch itself that is welcome: what is left out only g
 leave out what they are still handed. A probe must not leave such remains, nor must the state that
 it writes count. So it runs on a copy of the physical plan: new exchanges, and new state whose ids
 Spark never hears of.
+
+A batch that is to happen exactly once must not find such remains either: what was written with a
+message that is left out now is not to be used. Then :meth:`BatchJobs.roll_back` makes Spark forget
+them, and the ids of the state that was written.
 """
 
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any, final
 
 from py4j.protocol import Py4JJavaError
@@ -63,9 +68,26 @@ class BatchJobs:
                 raise JobError(f"it took longer than {limit_secs:.1f} s", hung=True) from error
             raise JobError(cause_of(error), hung=False) from error
 
+    def roll_back(self) -> None:
+        """Make Spark forget what the actions so far have written: outputs of stages, and state.
+
+        The next one runs everything again, on the state as of the last committed batch.
+        """
+        plan = self._plan()
+        cleaner = self._context._jsc.sc().cleaner().get()  # noqa: SLF001
+        for shuffle in _shuffles_of(plan.execute()):
+            cleaner.doCleanupShuffle(shuffle, True)
+        for operator in _operators_of(plan):
+            if _keeps_state(operator):
+                operator.checkpointInfoAccumulator().reset()
+
     def _probe(self) -> None:
+        self._plan().clone().execute().count()
+
+    def _plan(self) -> Any:
+        """The physical plan of the running micro-batch."""
         query: Any = self._query._jsq  # noqa: SLF001 - the running plan is not public
-        query.streamingQuery().lastExecution().executedPlan().clone().execute().count()
+        return query.streamingQuery().lastExecution().executedPlan()
 
     def _cancel(self) -> None:
         self._context.cancelJobGroup(str(self._query.runId))
@@ -97,3 +119,34 @@ class _TimeLimit:
             self.expired = True
             self._cancel()
             wait = self._AGAIN_SECS
+
+
+def _shuffles_of(rdd: Any) -> set[int]:
+    """The ids of all shuffles that lead to an RDD."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    waiting = [rdd]
+    while waiting:
+        one = waiting.pop()
+        if one.id() in seen:
+            continue
+        seen.add(one.id())
+        dependencies = one.dependencies()
+        for index in range(dependencies.size()):
+            dependency = dependencies.apply(index)
+            if dependency.getClass().getSimpleName() == "ShuffleDependency":
+                found.add(dependency.shuffleId())
+            waiting.append(dependency.rdd())
+    return found
+
+
+def _operators_of(plan: Any) -> Iterator[Any]:
+    """An operator of a physical plan, and all below it."""
+    yield plan
+    children = plan.children()
+    for index in range(children.size()):
+        yield from _operators_of(children.apply(index))
+
+
+def _keeps_state(operator: Any) -> bool:
+    return "TransformWithState" in operator.getClass().getSimpleName()

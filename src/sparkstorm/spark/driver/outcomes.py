@@ -28,7 +28,14 @@ class BatchRunner:
 
     1. tell the tasks of the batch (a local property), run its action, with a time limit;
     2. if it fails, run what :class:`PoisonSearch` says, until the batch passes;
-    3. hand the outcome to the coordinator. Spark commits when this returns.
+    3. hand the outcome to the coordinator; if it wants the batch rolled back, once more from 1;
+    4. have it applied, if there are committers. Spark commits when this returns.
+
+    Args:
+        coordinator: what knows the batches.
+        reports: what tasks tell, beside their packets.
+        timeout_secs: how long a batch may take.
+        exactly_once: whether what an attempt has written must not remain when another follows.
     """
 
     def __init__(
@@ -36,9 +43,12 @@ class BatchRunner:
         coordinator: Coordinator,
         reports: "Accumulator[list[Report]]",
         timeout_secs: float,
+        *,
+        exactly_once: bool = False,
     ) -> None:
         self.error: SparkstormError | None = None
-        self.stopping = False
+        self._stopping = threading.Event()
+        self._exactly_once = exactly_once
         self._coordinator = coordinator
         self._reports = reports
         self._timeout_secs = timeout_secs
@@ -62,7 +72,18 @@ class BatchRunner:
             self.error = error
             raise
 
+    def stop(self) -> None:
+        """Give up what is under way: the query is being stopped."""
+        self._stopping.set()
+
     def _run(self, jobs: BatchJobs, number: int) -> None:
+        while (wait := self._attempt(jobs, number)) is not None:
+            self._pause(wait)
+            jobs.roll_back()
+        self._coordinator.apply(number, self._pause)
+
+    def _attempt(self, jobs: BatchJobs, number: int) -> float | None:
+        """Run a batch to its end; return the seconds after which to do so again, if need be."""
         self._coordinator.leave_out(number, (), {})  # what an earlier query may have left out
         self._told = []
         started = time.monotonic()
@@ -73,7 +94,11 @@ class BatchRunner:
             rows, secs = self._search(jobs, number, error)
         else:
             secs = self._good_secs = time.monotonic() - started
-        self._coordinator.finish(number, rows, secs, newest(self._told))
+        return self._coordinator.finish(number, rows, secs, newest(self._told))
+
+    def _pause(self, secs: float) -> None:
+        if self._stopping.wait(secs):
+            raise BatchError("the run is being stopped; this batch will be run again")
 
     def _search(self, jobs: BatchJobs, number: int, error: JobError) -> tuple[list[bytes], float]:
         """Run a batch whose job failed without what it fails of; return its rows and its time."""
@@ -88,7 +113,10 @@ class BatchRunner:
             started = time.monotonic()
             try:
                 info = self._coordinator.info(number)
-                asked = replace(info, excluded=action.excluded, purpose=action.purpose)
+                left_out = (*info.excluded, *action.excluded)
+                asked = replace(info, excluded=left_out, purpose=action.purpose)
+                if self._exactly_once and action.purpose is Purpose.BATCH:
+                    jobs.roll_back()
                 rows = self._act(jobs, asked, limits.of(action, search.mistakes))
             except JobError as failure:
                 self._give_up_if_stopping(failure)
@@ -126,7 +154,7 @@ class BatchRunner:
 
     def _give_up_if_stopping(self, error: JobError) -> None:
         """Raise if the job was cancelled by whoever stops the query."""
-        if self.stopping:
+        if self._stopping.is_set():
             raise error
 
 

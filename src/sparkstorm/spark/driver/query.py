@@ -38,7 +38,9 @@ class Query:
         own = query_session(session, plan.partitions, checkpoint)
         reports: Any = own.sparkContext.accumulator([], ReportsParam())
         frame = lower(plan, own, reports, link=link.path, token=link.token)
-        self._batches = BatchRunner(coordinator, reports, plan.config.batch_timeout_secs)
+        self._batches = BatchRunner(
+            coordinator, reports, plan.config.batch_timeout_secs, exactly_once=plan.exactly_once
+        )
         self._query = (
             frame.writeStream.queryName(plan.name)
             .foreachBatch(self._batches)
@@ -63,5 +65,5 @@ class Query:
 
     def stop(self) -> None:
         """Stop it, and the job that runs."""
-        self._batches.stopping = True
+        self._batches.stop()
         self._query.stop()

@@ -1,0 +1,80 @@
+"""What was decided about a batch of an exactly-once topology, before anybody could see it."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import final
+
+from sparkstorm.acking.tally import RootRange
+from sparkstorm.delivery.plans import BatchPlan
+from sparkstorm.delivery.recovery import join_rows, pairs_of, split_rows
+from sparkstorm.verdicts import Failure
+
+__all__ = ["Decision"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """With what content a batch happens; durable before the committers apply it.
+
+    A later driver that has to run the batch again does so with this content, and has the
+    committers apply what is staged here, whatever its own run of it has staged.
+
+    Attributes:
+        time: when the batch was planned, in seconds since 1970: bolts may have used it.
+        excluded: the roots that it happens without.
+        given_up: those of them that failed too often, and how.
+        staged: for each committer that is to apply anything, the pickled list of it.
+    """
+
+    time: float
+    excluded: tuple[RootRange, ...] = ()
+    given_up: Mapping[int, Failure] = field(default_factory=dict)
+    staged: Mapping[str, bytes] = field(default_factory=dict)
+
+    def carried_over(self, was: BatchPlan, now: BatchPlan) -> "Decision":
+        """Return it for the same loads with the roots of a later driver."""
+        given_up: dict[int, Failure] = {}
+        excluded: list[RootRange] = []
+        for old, new in pairs_of(was, now):
+            excluded += (
+                RootRange(new.first + part.first - old.first, part.count)
+                for part in _inside(self.excluded, old)
+            )
+            given_up.update(
+                (new.first + root - old.first, failure)
+                for root, failure in self.given_up.items()
+                if old.first <= root < old.first + old.count
+            )
+        return replace(self, excluded=tuple(excluded), given_up=given_up)
+
+    def to_bytes(self) -> bytes:
+        """Return it as bytes for :meth:`from_bytes`."""
+        head = {
+            "time": self.time,
+            "excluded": [[span.first, span.count] for span in self.excluded],
+            "given_up": [[root, failure.to_json()] for root, failure in self.given_up.items()],
+            "committers": list(self.staged),
+        }
+        return join_rows([json.dumps(head).encode(), *self.staged.values()])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Decision":
+        """Build it from :meth:`to_bytes`."""
+        first, *staged = split_rows(data)
+        head = json.loads(first)
+        return cls(
+            time=head["time"],
+            excluded=tuple(RootRange(*pair) for pair in head["excluded"]),
+            given_up={root: Failure.from_json(failure) for root, failure in head["given_up"]},
+            staged=dict(zip(head["committers"], staged, strict=True)),
+        )
+
+
+def _inside(spans: Iterable[RootRange], whole: RootRange) -> Iterator[RootRange]:
+    for span in spans:
+        first = max(span.first, whole.first)
+        end = min(span.first + span.count, whole.first + whole.count)
+        if first < end:
+            yield RootRange(first, end - first)
