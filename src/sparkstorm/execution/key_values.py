@@ -30,25 +30,30 @@ class KeyValues(Space):
 
     def get(self, key: Any, default: Any = None) -> Any:
         """Return the value of a key, or the default."""
-        fresh = self._fresh
-        value = fresh[key] if key in fresh else self._base.get(key, default)
+        try:
+            value = self._fresh[key]
+        except KeyError:
+            value = self._base.get(key, default)
         return value if type(value) is not Kept else _opened(value, default)
 
     def put(self, key: Any, value: Any) -> None:
         """Set the value of a key."""
-        if type(value) not in _ATOMS:
+        if type(value) is not int and type(value) not in _ATOMS:
             value = Kept(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
         call, fresh = self._call, self._fresh
-        old = fresh.get(key, MISSING)
+        try:
+            old = fresh[key]
+        except KeyError:
+            old = MISSING
+            self._count += key not in self._base
+        else:
+            if old is DELETED:
+                self._count += 1
         fresh[key] = value
         if call.space is None:  # what call.note does, without another call
             call.space, call.key, call.old = self, key, old
         else:
             call.note(self, key, old)
-        if old is MISSING:
-            self._count += key not in self._base
-        elif old is DELETED:
-            self._count += 1
 
     def delete(self, key: Any) -> None:
         """Remove a key."""
