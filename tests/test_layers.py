@@ -39,6 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "multilang": EDGE,
     "observability": EDGE,
     "kafka": EDGE,
+    "postgres": VALUES | {"components"},
     "local": ENGINE,
     "spark": ENGINE,
     "testing": ENGINE | {"local"},
@@ -60,6 +61,7 @@ ONLY_IN: dict[str, set[str]] = {
     "py4j": {"spark"},
     "confluent_kafka": {"kafka.client"},
     "kazoo": {"kafka.zookeeper"},
+    "psycopg": {"postgres"},
 }
 """Libraries that are named in one place only."""
 

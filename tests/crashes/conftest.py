@@ -1,6 +1,20 @@
 """The programs here are started by the tests; they import one another as scripts do."""
 
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from sparkstorm.errors import EnvironmentFault
+
 collect_ignore = [
+    "bank.py",
+    "bank_loop.py",
     "checker.py",
     "kill_loop.py",
     "processes.py",
@@ -8,3 +22,25 @@ collect_ignore = [
     "queue_spout.py",
     "words.py",
 ]
+
+
+@pytest.fixture
+def run_loop(absent: Callable[[str], NoReturn], tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """Run a loop with a seed of its own, which its output shows; return its last line."""
+    from sparkstorm.spark.driver.session import check_java
+
+    try:
+        check_java()
+    except EnvironmentFault as fault:
+        absent(str(fault))
+
+    def run(program: str, *options: str, secs: int) -> dict[str, Any]:
+        path = Path(__file__).with_name(program)
+        seed = str(random.randrange(10**6))
+        command = [sys.executable, str(path), str(tmp_path / "run"), "--seed", seed, *options]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=secs, check=False)
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-4000:]}"
+        answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return answer
+
+    return run

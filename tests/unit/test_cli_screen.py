@@ -34,3 +34,9 @@ def test_numbers_agree_with_what_they_count() -> None:
     table = summary_table("words", one, 1.0)
     assert table.title == "words: 1 message given up"
     assert "1 dead letter, 2 dead letters replayed and acked" in str(table.caption)
+
+
+def test_batches_that_were_rolled_back_are_counted() -> None:
+    """Whoever asked for exactly once wants to know what it cost."""
+    table = summary_table("words", Statistics(acked=7, batches=3, rollbacks=2), 1.0)
+    assert "in 3 batches (2 rollbacks) and 1.0 s" in str(table.caption)

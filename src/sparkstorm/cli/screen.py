@@ -175,6 +175,8 @@ def summary_table(
         executed, acked, failed = ("", "", "") if component in spouts else taken
         table.add_row(component, f"{len(tasks):,}", executed, f"{counts.emitted:,}", acked, failed)
     batches = "1 batch" if statistics.batches == 1 else f"{statistics.batches:,} batches"
+    if statistics.rollbacks:
+        batches += f" ({counted(statistics.rollbacks, 'rollback')})"
     table.caption_justify = "left"
     table.caption = (
         f"messages: {statistics.acked:,} acked, {statistics.failed:,} failed attempts"

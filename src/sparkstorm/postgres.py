@@ -1,0 +1,113 @@
+"""Writing to PostgreSQL exactly once.
+
+It needs an extra, in the driver and on the executors: ``pip install 'sparkstorm[postgres]'``.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sparkstorm.components.committer import CommitterBolt, Transaction
+from sparkstorm.config import Config
+from sparkstorm.errors import EnvironmentFault
+
+try:
+    import psycopg
+    from psycopg import sql
+except ImportError as error:
+    raise EnvironmentFault(
+        "PostgreSQL needs the package psycopg: pip install 'sparkstorm[postgres]'"
+    ) from error
+
+__all__ = ["PostgresSink"]
+
+
+class PostgresSink(CommitterBolt):
+    """Writes tuples to PostgreSQL, each batch in one database transaction, exactly once.
+
+    The number of the batch is stored in that same transaction, so that one which is applied again
+    after a crash, or by a driver that is long superseded, changes nothing. Readers see all of a
+    batch or none of it.
+
+    Args:
+        dsn: how to connect, as psycopg and libpq take it. Never logged.
+        statement: run for each tuple, with ``%s`` for each of its values in order. To do more,
+            or something faster, override :meth:`apply`.
+        transactions: the table of numbers, made if it is not there: a row for each sink of each
+            checkpoint.
+
+    ::
+
+        builder.set_bolt(
+            "accounts",
+            PostgresSink(dsn, "UPDATE accounts SET balance = balance + %s WHERE id = %s"),
+        ).shuffle_grouping("transfers")
+        ss.submit(topology, config={"processing.guarantee": "exactly-once"}, …)
+    """
+
+    def __init__(
+        self, dsn: str, statement: str = "", *, transactions: str = "sparkstorm_transactions"
+    ) -> None:
+        self._dsn = dsn
+        self._statement = statement
+        self._transactions = transactions
+        self._connection: psycopg.Connection[Any] | None = None
+
+    def apply(self, cursor: "psycopg.Cursor[Any]", staged: Sequence[Any]) -> None:
+        """Write what a batch has staged; called in an open transaction. Do not commit."""
+        cursor.executemany(self._statement, staged)
+
+    def connect(self, config: Config) -> None:
+        """Connect, and make the table of numbers."""
+        with self._open().transaction():
+            self._open().execute(
+                sql.SQL(
+                    "CREATE TABLE IF NOT EXISTS {} (owner text PRIMARY KEY, txid bigint NOT NULL, "
+                    "applied_at timestamptz NOT NULL DEFAULT now())"
+                ).format(self._table)
+            )
+
+    def commit(self, transaction: Transaction, staged: Sequence[Any]) -> None:
+        """Apply a batch, unless it is applied already.
+
+        If the connection breaks, nobody knows whether it was: the next call finds out.
+        """
+        connection = self._open()
+        try:
+            with connection.transaction(), connection.cursor() as cursor:
+                if self._is_new(cursor, transaction):
+                    self.apply(cursor, staged)
+        except psycopg.OperationalError:
+            self.disconnect()
+            raise
+
+    def disconnect(self) -> None:
+        """Close the connection, if there is one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _open(self) -> "psycopg.Connection[Any]":
+        if self._connection is None:
+            self._connection = psycopg.connect(self._dsn, autocommit=True)
+        return self._connection
+
+    def _is_new(self, cursor: "psycopg.Cursor[Any]", transaction: Transaction) -> bool:
+        """Store the number if it is higher than the last one; who else tries has to wait."""
+        cursor.execute(
+            sql.SQL("INSERT INTO {} VALUES (%s, -1) ON CONFLICT DO NOTHING").format(self._table),
+            [transaction.owner],
+        )
+        cursor.execute(
+            sql.SQL(
+                "UPDATE {} SET txid = %s, applied_at = now() WHERE owner = %s AND txid < %s"
+            ).format(self._table),
+            [transaction.txid, transaction.owner, transaction.txid],
+        )
+        return bool(cursor.rowcount)
+
+    @property
+    def _table(self) -> sql.Identifier:
+        return sql.Identifier(*self._transactions.split("."))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._statement!r})"

@@ -1,0 +1,40 @@
+"""Money is neither made nor lost, whatever dies: transfers are applied exactly once."""
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import pytest
+
+from sparkstorm.errors import EnvironmentFault
+from sparkstorm.testing import PostgresServer
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(autouse=True)
+def _postgres(absent: Callable[[str], NoReturn]) -> None:
+    """What the loop needs, beside Java."""
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        absent("psycopg is not installed")
+    try:
+        with PostgresServer():
+            pass
+    except EnvironmentFault as fault:
+        absent(str(fault))
+
+
+def test_transfers_while_things_die(run_loop: Callable[..., dict[str, Any]]) -> None:
+    """The driver, a worker, and the connection to the database."""
+    options = ["--transfers", "1200", "--victims", "driver,worker,connections"]
+    assert len(run_loop("bank_loop.py", *options, secs=280)["killed"]) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_many_transfers_while_many_things_die(run_loop: Callable[..., dict[str, Any]]) -> None:
+    """Four times each; the database itself, too."""
+    victims = ",".join(4 * ["driver", "worker", "connections", "database"])
+    options = ["--transfers", "20000", "--victims", victims, "--minutes", "15"]
+    assert sum(run_loop("bank_loop.py", *options, secs=1100)["killed"].values()) == 16
