@@ -151,7 +151,7 @@ def run(mode: str, batch: int | None, sentences: int) -> None:
     totals = Totals(running=mode != "stateless")
     meter = BatchMeter()
     count = WordCountWithoutState() if mode == "stateless" else WordCount()
-    _play(topology(sentences, count), _config(mode, batch), totals, meter)
+    play(topology(sentences, count), _config(mode, batch), totals, meter)
     ok = counts_match(totals.counts, sentences)
     meter.result(PEER, counts_ok=ok).print_json()
 
@@ -160,7 +160,7 @@ def run_small(batch: int, sentences: int) -> None:
     """Time batches of a few sentences."""
     wired = topology(sentences, EachWordCount())
     totals, meter = Totals(running=True), BatchMeter()
-    _play(wired, _config("tracked", batch), totals, meter)
+    play(wired, _config("tracked", batch), totals, meter)
     result = meter.result(PEER, counts_ok=totals.counts == expected_counts(sentences))
     times = result.batch_times_s[_SMALL_WARM_UP:]
     stages = make_plan(wired, partitions=PARALLELISM).stages
@@ -182,7 +182,8 @@ def _config(mode: str, batch: int | None) -> ss.Config:
     return ss.Config(**settings)
 
 
-def _play(wired: ss.Topology, config: ss.Config, totals: Totals, meter: BatchMeter) -> None:
+def play(wired: ss.Topology, config: ss.Config, totals: Totals, meter: BatchMeter) -> None:
+    """Run a topology whose bolt ``count`` tells counts, until it has drained."""
     with spark_session(PEER) as session, TemporaryDirectory() as folder:
         run = ss.submit(
             wired,

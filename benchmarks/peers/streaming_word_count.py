@@ -39,16 +39,7 @@ def run(
 ) -> RunResult:
     """Count the words of so many sentences in whole batches, and measure it."""
     sink = LastCounts(batches=-(-sentences // batch), batch=batch)
-    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as checkpoint:
-        query = (
-            count_words(sentence_stream(spark, batch))
-            .writeStream.foreachBatch(sink.keep)
-            .option("checkpointLocation", checkpoint)
-            .outputMode("update")
-            .start()
-        )
-        sink.wait(query)
-        query.stop()
+    sink.run(count_words(sentence_stream(spark, batch)))
     counts_ok = counts_match(sink.counts, sink.meter.sentences)
     return sink.meter.result(peer, counts_ok=counts_ok)
 
@@ -78,6 +69,18 @@ class LastCounts:
         self._batches = batches
         self._batch = batch
         self._all_seen = threading.Event()
+
+    def run(self, updates: DataFrame) -> None:
+        """Run the query until its last batch is through."""
+        with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as checkpoint:
+            query = (
+                updates.writeStream.foreachBatch(self.keep)
+                .option("checkpointLocation", checkpoint)
+                .outputMode("update")
+                .start()
+            )
+            self.wait(query)
+            query.stop()
 
     def keep(self, updates: DataFrame, batch_id: int) -> None:
         """Collect the updates of one batch; Spark calls it, in this process."""

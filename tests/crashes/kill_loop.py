@@ -22,7 +22,7 @@ from pathlib import Path
 import processes
 
 _HERE = Path(__file__).parent
-_WORDS = [f"w{number}" for number in range(150)]
+_WORDS_PER_LINE = 12
 _ROLL_CALL_SECS = 120.0
 
 
@@ -34,6 +34,7 @@ class KillLoop:
         self._folder = folder
         self._options = options
         self._dice = random.Random(options.seed)
+        self._words = [f"w{number}" for number in range(options.vocabulary)]
         self._text = folder / "lines.txt"
         self._witnesses = folder / "witnesses"
         self._witnesses.mkdir(parents=True)
@@ -57,7 +58,7 @@ class KillLoop:
     def _write_lines(self) -> None:
         with self._text.open("w") as file:
             for number in range(self._options.lines):
-                words = self._dice.choices(_WORDS, k=self._dice.randint(1, 12))
+                words = self._dice.choices(self._words, k=self._dice.randint(1, _WORDS_PER_LINE))
                 file.write(f"{number} {' '.join(words)}\n")
 
     def _live_once(self, deadline: float) -> bool:
@@ -103,7 +104,7 @@ class KillLoop:
                     *(sys.executable, str(_HERE / "words.py"), *more),
                     *("--master", self._options.master, *self._source()),
                     *("--checkpoint", str(self._folder / "checkpoint")),
-                    *("--witness", str(self._witnesses)),
+                    *("--witness", str(self._witnesses), "--batch", str(self._options.batch)),
                 ],
                 stdout=log,
                 stderr=log,
@@ -116,7 +117,7 @@ class KillLoop:
         """Count each word once more; return the file of the counts before that."""
         tapped = self._folder / "tapped.json"
         with self._text.open("a") as file:
-            file.write(f"roll-call {' '.join(_WORDS)}\n")
+            file.write(f"roll-call {' '.join(self._words)}\n")
         if self._queue is not None:
             self._queue.kill()
             self._queue.start()
@@ -169,6 +170,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--lines", type=int, default=20_000)
+    parser.add_argument("--vocabulary", type=int, default=150, help="how many distinct words")
+    parser.add_argument("--batch", type=int, default=200, help="lines a batch, at most")
     parser.add_argument(
         "--victims",
         default="worker,worker,worker,driver",
