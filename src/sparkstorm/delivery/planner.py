@@ -11,7 +11,7 @@ from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.partitioned import PartitionedTask, Piece
 from sparkstorm.delivery.plans import BatchPlan, Outstanding, PlannedLoad
 from sparkstorm.delivery.remembered import company_of, encode_tries, left_behind
-from sparkstorm.delivery.replays import Replays
+from sparkstorm.delivery.replays import ReplayLot, Replays
 from sparkstorm.delivery.sizing import BatchSizer
 from sparkstorm.execution.reading import Load
 from sparkstorm.planning.plan import Plan
@@ -234,16 +234,21 @@ class BatchPlanner:
         planned: list[PlannedLoad] = []
         for lot in self._replays.take(limit, fresh=fresh, now=now):
             lane = sum(p.load.task == lot.task for p in (*beside, *planned))
-            load = self._replays.load(lot, self._next(lot.task), lane)
             partition = (number + len(planned)) % self._plan.partitions
-            planned.append(self._planned(load, partition, lot.attempt))
+            planned.append(self._plan_lot(lot, partition, lane))
         return planned
+
+    def _plan_lot(self, lot: ReplayLot, partition: int, lane: int) -> PlannedLoad:
+        load = self._replays.load(lot, self._next(lot.task), lane)
+        letters = lot.letters if self._plan.exactly_once else ()
+        return replace(self._planned(load, partition, lot.attempt), letters=letters)
 
     def take_up(self, plan: BatchPlan, now: float) -> BatchPlan:
         """Go on after the last plan of an earlier driver; return what it can run of it.
 
-        Hosted messages come again from their source. Splits get roots of this driver. If that
-        driver has died, ids of hosted messages are written down from now on, for a while.
+        Hosted messages come again from their source. Splits get roots of this driver. Dead letters
+        are replayed anew, but where the batch must remain what it was. If that driver has died, ids
+        of hosted messages are written down from now on, for a while.
         """
         self._note_ids = not plan.clean
         self._forget_at = now + _MEMORY_SECS
@@ -253,16 +258,26 @@ class BatchPlanner:
         for owner, sequence in plan.sequences.items():
             if owner in tasks:
                 self.sequences[tasks[owner]] = sequence
-        loads = []
-        for planned in plan.loads:
-            split = planned.load.split
-            if split is not None and planned.owner in tasks:
-                task = tasks[planned.owner]
-                piece = Piece(split, planned.attempt, planned.since)
-                load = self._partitioned[task].load(piece, self._next(task), planned.load.lane)
-                loads.append(self._planned(load, planned.partition, planned.attempt, planned.since))
+        loads = [
+            load
+            for planned in plan.loads
+            if planned.owner in tasks
+            and (load := self._take_up_load(planned, tasks[planned.owner]))
+        ]
         sequences = {**plan.sequences, **self._sequences()}
         return replace(plan, run=self._run, loads=tuple(loads), sequences=sequences)
+
+    def _take_up_load(self, planned: PlannedLoad, task: int) -> PlannedLoad | None:
+        """Plan a load of an earlier driver as it was, if that is possible."""
+        split, lane = planned.load.split, planned.load.lane
+        if split is not None:
+            piece = Piece(split, planned.attempt, planned.since)
+            load = self._partitioned[task].load(piece, self._next(task), lane)
+            return self._planned(load, planned.partition, planned.attempt, planned.since)
+        if planned.letters:
+            lot = self._replays.take_again(task, planned)
+            return lot and self._plan_lot(lot, planned.partition, lane)
+        return None
 
     def _sequences(self) -> dict[str, int]:
         return {self._plan.name_of(task): number for task, number in self.sequences.items()}

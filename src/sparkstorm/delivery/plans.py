@@ -20,7 +20,8 @@ class PlannedLoad:
     """A load, where it is read, which try of its messages it is, and whose (``owner``).
 
     ``since`` is when the first attempt began, in seconds since 1970. ``ids`` are digests of hosted
-    messages' ids, written down only if a driver before this one died.
+    messages' ids, written down only if a driver before this one died. ``letters`` are the
+    dead letters that it replays, in order, as JSON; kept only if the batch must remain what it is.
     """
 
     load: Load
@@ -29,6 +30,7 @@ class PlannedLoad:
     owner: str = ""
     since: float = 0.0
     ids: bytes = b""
+    letters: tuple[str, ...] = ()
 
     @property
     def range(self) -> RootRange | None:
@@ -185,14 +187,16 @@ def _load_to_json(planned: PlannedLoad) -> dict[str, Any]:
         "owner": planned.owner,
         "since": planned.since,
         "ids": base64.b64encode(planned.ids).decode(),
+        "letters": planned.letters,
     }
 
 
 def _load_from_json(data: dict[str, Any]) -> PlannedLoad:
     split, ids = data.pop("split"), base64.b64decode(data.pop("ids"))
+    letters = tuple(data.pop("letters"))
     rest = {name: data.pop(name) for name in ("partition", "attempt", "owner", "since")}
     load = Load(split=None if split is None else _split_from_json(split), **data)
-    return PlannedLoad(load=load, ids=ids, **rest)
+    return PlannedLoad(load=load, ids=ids, letters=letters, **rest)
 
 
 def _split_to_json(split: Split) -> dict[str, Any]:

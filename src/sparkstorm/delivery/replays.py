@@ -7,6 +7,7 @@ finds both and goes on: a letter may run once more, and is never lost.
 
 import heapq
 import itertools
+import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.dead_letters.requests import ReplayRequest, RequestBox
 from sparkstorm.delivery.packing import encode_rows, packed_load
+from sparkstorm.delivery.plans import PlannedLoad
 from sparkstorm.delivery.retry import RetryPolicy
 from sparkstorm.errors import CheckpointError
 from sparkstorm.execution.columns import CoderError
@@ -76,6 +78,11 @@ class ReplayLot:
     key: StreamKey
     attempt: int
     items: list[_Item] = field(default_factory=list)
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The letters, in order, as JSON."""
+        return tuple(json.dumps(item.letter.to_json()) for item in self.items)
 
 
 class _Lane(NamedTuple):
@@ -141,6 +148,21 @@ class Replays:
             lots.setdefault(lane, ReplayLot(*lane)).items.append(item)
         self._close_requests()
         return list(lots.values())
+
+    def take_again(self, task: int, planned: PlannedLoad) -> ReplayLot | None:
+        """Return the letters of a load of an earlier driver, which is to be run again as it was.
+
+        They may be gone from the store, acked or discarded. None if the topology has changed so
+        that they are no messages of it any more.
+        """
+        letters = [DeadLetter.from_json(json.loads(text)) for text in planned.letters]
+        items = [item for letter in letters if (item := self._item(letter)) is not None]
+        if len(items) < len(letters):
+            return None
+        self._on_the_way.update(letter.id for letter in letters)
+        key = StreamKey(planned.load.component, planned.load.stream)
+        tried = [replace(item, attempt=planned.attempt) for item in items]
+        return ReplayLot(task, key, planned.attempt, tried)
 
     def load(self, lot: ReplayLot, sequence: int, lane: int) -> Load:
         """Make the load of a lot and note it as pending."""

@@ -25,7 +25,7 @@ from sparkstorm.delivery.payloads import read_payloads, read_payloads_apart
 from sparkstorm.errors import CheckpointError
 from sparkstorm.planning.plan import StreamKey
 from sparkstorm.streams import Stream
-from sparkstorm.testing import LocalRunner, ManualClock
+from sparkstorm.testing import LocalRunner, ManualClock, MemorySink
 
 TOTAL = 40
 BAD = {3, 17, 25}
@@ -35,6 +35,7 @@ class Numbers(ss.PartitionedSpout):
     """Forty numbers, ten in a split; progress is how far it planned."""
 
     outputs = "n int"
+    replayable = True
 
     def __init__(self) -> None:
         self.planned = 0
@@ -128,27 +129,34 @@ class FullFiles(MemoryFiles):
         super().write(name, data)
 
 
-def topology(bears: bool = False) -> ss.Topology:
+def topology(bears: bool = False, sink: MemorySink | None = None) -> ss.Topology:
     builder = ss.TopologyBuilder()
     builder.set_spout("numbers", Numbers())
     builder.set_bolt("sieve", Sieve(bears), parallelism=2).shuffle_grouping("numbers")
+    if sink is not None:
+        builder.set_bolt("sink", sink).shuffle_grouping("sieve")
     return builder.create_topology()
 
 
-def runner_on(files: MemoryFiles, bears: bool) -> LocalRunner:
+def runner_on(files: MemoryFiles, bears: bool, sink: MemorySink | None = None) -> LocalRunner:
     return LocalRunner(
-        topology(bears),
-        config=ss.Config(retry_backoff_secs=0, batch_max_messages=10, max_retries=1),
+        topology(bears, sink),
+        config=ss.Config(
+            retry_backoff_secs=0,
+            batch_max_messages=10,
+            max_retries=1,
+            processing_guarantee="at-least-once" if sink is None else "exactly-once",
+        ),
         clock=ManualClock(),
         files=files,
         on_log=lambda line: None,
     )
 
 
-def run(files: MemoryFiles, *, bears: bool = False) -> list[int]:
+def run(files: MemoryFiles, *, bears: bool = False, sink: MemorySink | None = None) -> list[int]:
     """Run until all has ended or the driver dies; return what the sieve let pass."""
     PASSED.clear()
-    runner = runner_on(files, bears)
+    runner = runner_on(files, bears, sink)
     try:
         runner.__enter__()
         runner.run_until_idle()
@@ -206,10 +214,10 @@ def test_a_run_does_not_look_drained_when_its_last_letter_cannot_be_written() ->
         assert not runner.coordinator.drained
 
 
-def asked() -> DyingFiles:
+def asked(sink: MemorySink | None = None) -> DyingFiles:
     """A finished run whose letters are asked for."""
     files = DyingFiles()
-    run(files)
+    run(files, sink=sink)
     store = LetterStore(files)
     RequestBox(store).ask(store.letters(), wall=0.0)
     files.changes = 0
@@ -262,6 +270,23 @@ def test_a_crash_during_a_replay_that_fails(moment: int) -> None:
     found = list(LetterStore(files).letters())
     assert letters(files) == Counter(BAD)
     assert {one.replays for one in found} == {1}
+    assert RequestBox(LetterStore(files)).names() == []
+
+
+@pytest.mark.parametrize(
+    "moment", range(1, 2 * changes_of(asked(sink := MemorySink()), bears=True, sink=sink) + 1)
+)
+def test_a_crash_during_a_replay_applies_it_once(moment: int) -> None:
+    """If batches happen exactly once, a batch with replays is run again with the same ones."""
+    sink = MemorySink()
+    files = asked(sink)
+    assert {n for (n,) in sink.rows} == set(range(TOTAL)) - BAD
+    files.left = moment
+    run(files, bears=True, sink=sink)
+    files.left = None
+    run(files, bears=True, sink=sink)
+    assert Counter(n for (n,) in sink.rows) == Counter(range(TOTAL))
+    assert letters(files) == Counter()
     assert RequestBox(LetterStore(files)).names() == []
 
 
