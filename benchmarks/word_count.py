@@ -30,6 +30,7 @@ from benchmarks.report import Row, Target, dump, table
 
 OURS = "benchmarks.ours"
 BYTEWAX = "bytewax_two_processes"
+_WIDTH_OF_A_FILE = 140
 LARGE_BATCH = 200_000
 SMALL_BATCH = 10
 
@@ -142,7 +143,7 @@ def main() -> int:
     sizes = QUICK if options.quick else Sizes()
     session = Session(
         sizes=replace(sizes, rounds=options.rounds or sizes.rounds),
-        console=Console(),
+        console=Console(width=None if sys.stdout.isatty() else _WIDTH_OF_A_FILE),
         peers_python=options.peers_python,
         daemon_module=options.daemon_module,
     )

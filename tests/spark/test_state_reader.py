@@ -1,0 +1,53 @@
+"""What ``sparkstorm state show`` reads, of a topology that is running."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sparkstorm as ss
+from sparkstorm.execution.state_view import items_of
+from sparkstorm.spark.driver.kept_state import StateReader
+from sparkstorm.spouts import LinesSpout
+
+pytestmark = pytest.mark.spark
+
+_PATIENCE_SECS = 90
+_TASKS = 2
+
+
+def topology(text: Path) -> ss.Topology:
+    """Lines, counted; the bolt's class travels by value."""
+
+    class Count(ss.StatefulBolt):
+        def execute(self, tup: ss.Tuple) -> None:
+            line = tup["sentence"]
+            self.state.put(line, self.state.get(line, 0) + 1)
+            self.collector.ack(tup)
+
+    builder = ss.TopologyBuilder()
+    builder.set_spout("lines", LinesSpout(text))
+    builder.set_bolt("count", Count(), _TASKS).fields_grouping("lines", "sentence")
+    return builder.create_topology()
+
+
+def test_the_state_of_a_running_topology_is_that_of_its_last_commit(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Read twice, with batches between."""
+    text, where = tmp_path / "in.txt", str(tmp_path / "checkpoint")
+    text.write_text("a\nb\na\n")
+
+    def read() -> dict[str, int]:
+        reader = StateReader(spark, where, 1)
+        stores = [store for _, store in reader.chunks("count", _TASKS)]
+        return {item.key: item.value for store in stores for item in items_of(store)}
+
+    with ss.submit(topology(text), name="running", session=spark, checkpoint=where) as run:
+        assert run.wait_until_drained(_PATIENCE_SECS)
+        assert read() == {"a": 2, "b": 1}
+        with text.open("a") as file:
+            file.write("b\nc\n" * 5)
+        assert run.wait_until_drained(_PATIENCE_SECS)
+        assert read() == Counter("aab" + 5 * "bc")
