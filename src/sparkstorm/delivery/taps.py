@@ -29,9 +29,10 @@ class Taps:
         return bool(self._packets)
 
     def add(self, packets: Iterable[Packet]) -> None:
-        """Take in the tapped packets of a committed batch."""
+        """Take in the packets that came out in a committed batch, if they are tapped."""
+        keys, taps = self._plan.stream_keys, self._plan.taps
         with self._lock:
-            self._packets += packets
+            self._packets += [packet for packet in packets if keys[packet.head.stream] in taps]
 
     def tell(self) -> None:
         """Hand out what waits; to be called without any lock held, since a tap may block."""
