@@ -26,7 +26,6 @@ from sparkstorm.clock import Clock
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.delivery.counts import Counts
-from sparkstorm.delivery.decision import Decision
 from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.delivery.journal import Journal
 from sparkstorm.delivery.lease import Fence, Unfenced
@@ -34,10 +33,11 @@ from sparkstorm.delivery.partitioned import partitions_of
 from sparkstorm.delivery.planner import BatchPlanner
 from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.delivery.record import BatchRecord
-from sparkstorm.delivery.recovery import carry_over, decode_outcome, join_rows
+from sparkstorm.delivery.recovery import join_rows
 from sparkstorm.delivery.replays import Replays
 from sparkstorm.delivery.signals import Signals
 from sparkstorm.delivery.spout_tasks import Deliver, SpoutTasks
+from sparkstorm.delivery.succession import Succession
 from sparkstorm.delivery.taps import Tap, Taps
 from sparkstorm.delivery.ticks import Ticks
 from sparkstorm.delivery.transactions import Pause, Transactions
@@ -47,7 +47,6 @@ from sparkstorm.execution.reading import Load, Signal
 from sparkstorm.execution.report import LogLine, Report
 from sparkstorm.metrics import Statistics, TaskMetrics, merge_task_metrics
 from sparkstorm.planning.plan import Plan
-from sparkstorm.verdicts import Failure, Reason
 
 __all__ = ["Coordinator"]
 
@@ -108,6 +107,7 @@ class Coordinator:
         self._transactions = Transactions(plan, self._journal, files) if plan.exactly_once else None
         self._replays = Replays(plan, office)
         self._planner = BatchPlanner(plan, self.hosted, self.partitioned, self._replays, run)
+        self._succession = Succession(self._journal, self._planner, self._ledger, clock)
         self._signals = Signals(plan)
         self._ticks = Ticks(plan, clock.monotonic())
 
@@ -119,7 +119,8 @@ class Coordinator:
         plan = BatchPlan(number=-1, run="")
         if (last := self._journal.last()) is not None:
             plan = last
-            self._recover(plan)
+            self._records[plan.number] = self._succession.take_up(plan)
+            self._last = plan.number
         now = self._clock.monotonic()
         for number, task in self.partitioned.items():
             owner = self._plan.name_of(number)
@@ -175,8 +176,10 @@ class Coordinator:
         with self._lock:
             record = self._records[number]
             if record.recovered is not None:
+                whole = self._transactions is not None
                 with self._whole():
-                    self._rerun(record, record.recovered)
+                    self._succession.rerun(record, record.recovered, whole=whole)
+                self._counts.note_planned(record.plan)
             if not record.durable:
                 if self._transactions is not None and record.decision is not None:
                     self._transactions.decide(record)  # first, so that it is never missing
@@ -344,7 +347,7 @@ class Coordinator:
     def _commit(self, record: BatchRecord) -> None:
         plan = record.plan
         if record.results is None:
-            verdicts = self._verdicts_of_earlier_driver(record)
+            verdicts = self._succession.verdicts(record)
             self._counts.emitted += len(verdicts.acked) + len(verdicts.failed)
             self._give_verdicts(record.with_poisons(verdicts))
             return
@@ -362,41 +365,6 @@ class Coordinator:
         self._counts.batch_messages = plan.messages
         self._planner.observe(messages=plan.messages, secs=record.secs)
         self._taps.add(record.tapped)
-
-    def _verdicts_of_earlier_driver(self, record: BatchRecord) -> Verdicts:
-        """The verdicts of a batch that an earlier driver committed, and may not have given."""
-        lost = self._ledger.drop(record.plan.ranges, _NO_OUTCOME)
-        was, data = record.recovered, self._journal.earlier_outcome(record.plan.number)
-        if was is None or data is None or not was.ranges:
-            return lost
-        return carry_over(decode_outcome(data, was), was, record.plan, rest=lost)
-
-    def _recover(self, plan: BatchPlan) -> None:
-        """Take up the last batch of an earlier driver: Spark runs it again if it must."""
-        runnable = self._planner.take_up(plan, self._clock.monotonic())
-        record = BatchRecord(runnable, self._clock.wall(), recovered=plan)
-        data = self._journal.earlier_decision(plan.number)
-        if data is not None:
-            record.take_over(Decision.from_bytes(data).carried_over(plan, runnable))
-        self._records[plan.number] = record
-        self._last = plan.number
-        self._ledger.begin(runnable.ranges)
-
-    def _rerun(self, record: BatchRecord, was: BatchPlan) -> None:
-        """Make the batch of an earlier driver one of this driver's own.
-
-        If batches happen exactly once it stays what it was, else it is planned anew.
-        """
-        record.recovered, record.durable = None, False
-        if self._transactions is not None:
-            self._counts.note_planned(record.plan)
-            return
-        now = self._clock.monotonic()
-        self._ledger.drop(record.plan.ranges, _NO_OUTCOME)
-        width = 0 if was.clean else was.messages
-        record.plan = self._planner.rerun(record.plan, width=width, now=now)
-        self._ledger.begin(record.plan.ranges)
-        self._counts.note_planned(record.plan)
 
     def _write_last_word(self) -> None:
         if not self._records:
@@ -423,11 +391,6 @@ class Coordinator:
         with self._lock:
             news = [(r.component, r.task, r.metrics) for r in reports]
             merge_task_metrics(self._components, news)
-
-
-_NO_OUTCOME = Failure(
-    reason=Reason.LOST, message="the driver that ran its batch ended before giving the verdict"
-)
 
 
 def _log(line: LogLine) -> None:

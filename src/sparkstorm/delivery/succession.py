@@ -1,0 +1,73 @@
+"""What a driver does with the last batch of the one before it.
+
+Spark shows what became of that batch by what it asks next. If it asks for the batch's partitions,
+the batch was not committed and is run again. If it asks for the next batch, this one was
+committed, and the outcome on disk has the verdicts that nobody gave.
+"""
+
+from typing import final
+
+from sparkstorm.acking.ledger import Ledger, Verdicts
+from sparkstorm.clock import Clock
+from sparkstorm.delivery.decision import Decision
+from sparkstorm.delivery.journal import Journal
+from sparkstorm.delivery.planner import BatchPlanner
+from sparkstorm.delivery.plans import BatchPlan
+from sparkstorm.delivery.record import BatchRecord
+from sparkstorm.delivery.recovery import carry_over, decode_outcome
+from sparkstorm.verdicts import Failure, Reason
+
+__all__ = ["Succession"]
+
+
+@final
+class Succession:
+    """Takes up, runs again or settles the last batch of an earlier driver.
+
+    Args:
+        journal: what that driver wrote down.
+        planner: makes loads of this driver from those of that one.
+        ledger: told of the roots that begin, and end, with it.
+        clock: the time.
+    """
+
+    def __init__(
+        self, journal: Journal, planner: BatchPlanner, ledger: Ledger, clock: Clock
+    ) -> None:
+        self._journal = journal
+        self._planner = planner
+        self._ledger = ledger
+        self._clock = clock
+
+    def take_up(self, plan: BatchPlan) -> BatchRecord:
+        """Return the batch as far as it can be run by this driver, if it must."""
+        runnable = self._planner.take_up(plan, self._clock.monotonic())
+        record = BatchRecord(runnable, self._clock.wall(), recovered=plan)
+        data = self._journal.earlier_decision(plan.number)
+        if data is not None:
+            record.take_over(Decision.from_bytes(data).carried_over(plan, runnable))
+        self._ledger.begin(runnable.ranges)
+        return record
+
+    def rerun(self, record: BatchRecord, was: BatchPlan, *, whole: bool) -> None:
+        """Make the batch one of this driver's own: as a whole, as it was, or planned anew."""
+        record.recovered, record.durable = None, False
+        if whole:
+            return
+        self._ledger.drop(record.plan.ranges, _NO_OUTCOME)
+        width = 0 if was.clean else was.messages
+        record.plan = self._planner.rerun(record.plan, width=width, now=self._clock.monotonic())
+        self._ledger.begin(record.plan.ranges)
+
+    def verdicts(self, record: BatchRecord) -> Verdicts:
+        """Return the verdicts of a batch that was committed; they may not have been given."""
+        lost = self._ledger.drop(record.plan.ranges, _NO_OUTCOME)
+        was, data = record.recovered, self._journal.earlier_outcome(record.plan.number)
+        if was is None or data is None or not was.ranges:
+            return lost
+        return carry_over(decode_outcome(data, was), was, record.plan, rest=lost)
+
+
+_NO_OUTCOME = Failure(
+    reason=Reason.LOST, message="the driver that ran its batch ended before giving the verdict"
+)
