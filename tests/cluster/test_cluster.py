@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
 _HOME = Path(pyspark.__file__).parent
 _LOOPBACK = "127.0.0.1"
+_HOSTS = ("127.0.0.1", "127.0.0.2")
+"""Of the workers: two, since Spark does not run a task twice at a time on one host."""
 
 
 @pytest.fixture(scope="module")
@@ -39,35 +41,29 @@ def cluster(
         absent(str(fault))
     folder = tmp_path_factory.mktemp("cluster")
     with ExitStack() as stack:
-        master, log = _start(stack, folder, "master", "master.Master", "--port", "0")
+        options = ["--port", "0"]
+        master, log = _start(stack, folder, "master", "master.Master", _LOOPBACK, *options)
         address = _wait_for(log, r"Starting Spark master at (spark://\S+)", master)
         workers = []
-        for number in range(2):
-            options = (
-                "--cores",
-                "1",
-                "--memory",
-                "1g",
-                "--work-dir",
-                str(folder / "work"),
-                address,
-            )
-            worker, log = _start(stack, folder, f"worker{number}", "worker.Worker", *options)
+        for number, host in enumerate(_HOSTS):
+            options = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work")]
+            options.append(address)
+            worker, log = _start(stack, folder, f"worker{number}", "worker.Worker", host, *options)
             _wait_for(log, r"(Successfully registered) with master", worker)
             workers.append(worker.pid)
         yield address, workers
 
 
 def _start(
-    stack: ExitStack, folder: Path, name: str, kind: str, *options: str
+    stack: ExitStack, folder: Path, name: str, kind: str, host: str, *options: str
 ) -> tuple[subprocess.Popen[bytes], Path]:
     """Start a daemon of Spark, to be ended with the stack."""
     log = folder / f"{name}.log"
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    environment |= {"SPARK_LOCAL_IP": _LOOPBACK, "SPARK_HOME": str(_HOME)}
+    environment |= {"SPARK_LOCAL_IP": host, "SPARK_HOME": str(_HOME)}
     command = [str(_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}"]
     process = subprocess.Popen(
-        [*command, "--host", _LOOPBACK, "--webui-port", "0", *options],
+        [*command, "--host", host, "--webui-port", "0", *options],
         env=environment,
         stdout=stack.enter_context(log.open("wb")),
         stderr=subprocess.STDOUT,
