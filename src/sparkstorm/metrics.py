@@ -82,7 +82,8 @@ class Statistics:
         emitted: messages given to a batch, retries included.
         acked: messages whose tree completed, replayed dead letters among them; of all others the
             spout heard ``ack``.
-        failed: attempts that ended in ``fail``, by any reason.
+        failed: attempts that ended in ``fail``, by any reason; those that were rolled back with
+            their batch are not among them.
         pending: messages in a batch, open after it, or waiting for a retry.
         retried: attempts after the first.
         rollbacks: how often a whole batch was run again because of a failure in it; only with

@@ -8,7 +8,7 @@ from typing import Any
 
 from sparkstorm.components.committer import CommitterBolt, Transaction
 from sparkstorm.config import Config
-from sparkstorm.errors import EnvironmentFault
+from sparkstorm.errors import ConfigError, EnvironmentFault
 
 try:
     import psycopg
@@ -47,6 +47,8 @@ class PostgresSink(CommitterBolt):
     def __init__(
         self, dsn: str, statement: str = "", *, transactions: str = "sparkstorm_transactions"
     ) -> None:
+        if not statement and type(self).apply is PostgresSink.apply:
+            raise ConfigError("PostgresSink has nothing to do: give a statement, or override apply")
         self._dsn = dsn
         self._statement = statement
         self._transactions = transactions
@@ -57,9 +59,11 @@ class PostgresSink(CommitterBolt):
         cursor.executemany(self._statement, staged)
 
     def connect(self, config: Config) -> None:
-        """Connect, and make the table of numbers."""
-        with self._open().transaction():
-            self._open().execute(
+        """Connect, and make the table of numbers unless it is there."""
+        connection = self._open()
+        found = connection.execute("SELECT to_regclass(%s)", [self._table.as_string()]).fetchone()
+        if found == (None,):
+            connection.execute(
                 sql.SQL(
                     "CREATE TABLE IF NOT EXISTS {} (owner text PRIMARY KEY, txid bigint NOT NULL, "
                     "applied_at timestamptz NOT NULL DEFAULT now())"

@@ -28,5 +28,6 @@ def test_a_word_count_from_a_queue(run_loop: Callable[..., dict[str, Any]]) -> N
 )
 def test_everything_for_minutes(run_loop: Callable[..., dict[str, Any]], victims: str) -> None:
     """The same with executors on a cluster in this machine, many times."""
-    options = ["--lines", "20000", "--master", "local-cluster[2,1,1024]", "--minutes", "15"]
+    options = ["--lines", "15000", "--master", "local-cluster[2,1,1024]", "--minutes", "17"]
+    options += ["--pause", "90"]  # a life must be longer than starting two executors takes
     assert run_loop("kill_loop.py", *options, "--victims", victims, secs=1100)["killed"]

@@ -11,7 +11,7 @@ from sparkstorm.acking.ids import U64, seeds
 from sparkstorm.acking.shares import Entries
 from sparkstorm.verdicts import Failure
 
-__all__ = ["RootRange", "Tally", "TallyResult", "locate"]
+__all__ = ["RootRange", "Tally", "TallyResult", "locate", "merge_ranges"]
 
 
 @final
@@ -26,6 +26,22 @@ class RootRange:
         """Return (offset of the first root of this acker, how many it has): root mod ackers."""
         offset = (acker - self.first) % ackers
         return offset, max(0, -(-(self.count - offset) // ackers))
+
+
+def merge_ranges(ranges: Iterable[RootRange]) -> tuple[RootRange, ...]:
+    """Return sorted ranges of the same roots, none of which touches or overlaps another.
+
+    >>> merge_ranges([RootRange(5, 1), RootRange(1, 4), RootRange(3, 1), RootRange(9, 2)])
+    (RootRange(first=1, count=5), RootRange(first=9, count=2))
+    """
+    merged: list[list[int]] = []
+    for span in sorted(ranges):
+        end = span.first + span.count
+        if merged and span.first <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], end)
+        else:
+            merged.append([span.first, end])
+    return tuple(RootRange(first, end - first) for first, end in merged)
 
 
 def locate(ranges: Sequence[RootRange], roots: U64) -> NDArray[np.int64]:

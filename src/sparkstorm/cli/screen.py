@@ -155,6 +155,8 @@ def progress_text(statistics: Statistics, rate: float) -> str:
     given_up = f"  {statistics.given_up:,} given up" if statistics.given_up else ""
     if statistics.dead_letters:
         given_up += f" ({counted(statistics.dead_letters, 'dead letter')})"
+    if statistics.rollbacks:
+        given_up += f"  {counted(statistics.rollbacks, 'rollback')}"
     return (
         f"{statistics.acked:,} acked  {statistics.failed:,} failed  {statistics.pending:,} pending"
         f"{given_up}  {rate:,.0f} tuples/s  last batch {statistics.batch_secs:.2f} s"

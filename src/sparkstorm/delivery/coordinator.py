@@ -10,7 +10,8 @@ The life of a batch, one method each, called by the runner in this order:
                       and this one has failed, it is rolled back: once more from 3.
 5. ``apply(n, …)``    the committers apply it; Spark may commit
 
-It starts no threads and does no I/O but through the ``files`` it is given.
+It starts no threads, and does no I/O but through the ``files`` it is given and what spouts and
+committers do.
 """
 
 import logging
@@ -176,13 +177,14 @@ class Coordinator:
         with self._lock:
             record = self._records[number]
             if record.recovered is not None:
-                whole = self._transactions is not None
                 with self._whole():
-                    self._succession.rerun(record, record.recovered, whole=whole)
+                    self._succession.rerun(record, record.recovered)
                 self._counts.note_planned(record.plan)
             if not record.durable:
-                if self._transactions is not None and record.decision is not None:
-                    self._transactions.decide(record)  # first, so that it is never missing
+                if record.decision is not None:
+                    record.decision.check_committers(number, self._plan.committers)
+                    if self._transactions is not None:
+                        self._transactions.carry_on(record)  # first, so that it is never missing
                 self._journal.write_plan(record.plan)
                 record.durable = True
             return record.plan.by_partition(self._plan.partitions)

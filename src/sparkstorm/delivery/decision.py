@@ -1,13 +1,14 @@
 """What was decided about a batch of an exactly-once topology, before anybody could see it."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import final
 
-from sparkstorm.acking.tally import RootRange
+from sparkstorm.acking.tally import RootRange, merge_ranges
 from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.delivery.recovery import join_rows, pairs_of, split_rows
+from sparkstorm.errors import CheckpointError
 from sparkstorm.verdicts import Failure
 
 __all__ = ["Decision"]
@@ -33,6 +34,20 @@ class Decision:
     given_up: Mapping[int, Failure] = field(default_factory=dict)
     staged: Mapping[str, bytes] = field(default_factory=dict)
 
+    def check_committers(self, number: int, there: Collection[str]) -> None:
+        """Make sure that all who are to apply it are there.
+
+        Raises:
+            CheckpointError: one is not; it may not have applied it.
+        """
+        gone = sorted(set(self.staged) - set(there))
+        if gone:
+            raise CheckpointError(
+                f"batch {number} was decided on with the committer {gone[0]!r}, which may not have "
+                f"applied it, and the topology has no such committer any more: run it once more "
+                f"with that one"
+            )
+
     def carried_over(self, was: BatchPlan, now: BatchPlan) -> "Decision":
         """Return it for the same loads with the roots of a later driver."""
         given_up: dict[int, Failure] = {}
@@ -47,7 +62,7 @@ class Decision:
                 for root, failure in self.given_up.items()
                 if old.first <= root < old.first + old.count
             )
-        return replace(self, excluded=tuple(excluded), given_up=given_up)
+        return replace(self, excluded=merge_ranges(excluded), given_up=given_up)
 
     def to_bytes(self) -> bytes:
         """Return it as bytes for :meth:`from_bytes`."""
@@ -61,9 +76,19 @@ class Decision:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Decision":
-        """Build it from :meth:`to_bytes`."""
-        first, *staged = split_rows(data)
-        head = json.loads(first)
+        """Build it from :meth:`to_bytes`.
+
+        Raises:
+            CheckpointError: the file is damaged.
+        """
+        try:
+            first, *staged = split_rows(data)
+            head = json.loads(first)
+        except ValueError as error:
+            raise CheckpointError(
+                f"the decision about the last batch cannot be read, perhaps since the machine lost "
+                f"its power: {error}. Whether its committers applied it has to be looked up there"
+            ) from error
         return cls(
             time=head["time"],
             excluded=tuple(RootRange(*pair) for pair in head["excluded"]),

@@ -24,7 +24,7 @@ class Journal:
 
     Args:
         files: the checkpoint.
-        fence: asked before each write, and after that of a plan.
+        fence: asked before each write, and after that of a plan or a decision.
     """
 
     def __init__(self, files: CheckpointFiles, fence: Fence) -> None:

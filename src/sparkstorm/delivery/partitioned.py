@@ -226,7 +226,7 @@ class PartitionedTask:
             failure = replace(DIED_OF_IT, attempt=attempt)
             if self._policy.delay(attempt=attempt, key=first) is None:
                 self._fail(pending.split, [(0, 1)], failure)
-                self._bury([_GivenUp(pending, [(0, failure)])], now)
+                self._bury([_GivenUp(pending, [(0, DIED_OF_IT)])], now)
                 return
             attempt += 1
         item = Outstanding(

@@ -243,12 +243,12 @@ class BatchPlanner:
         letters = lot.letters if self._plan.exactly_once else ()
         return replace(self._planned(load, partition, lot.attempt), letters=letters)
 
-    def take_up(self, plan: BatchPlan, now: float) -> BatchPlan:
+    def take_up(self, plan: BatchPlan, now: float, *, whole: bool) -> BatchPlan:
         """Go on after the last plan of an earlier driver; return what it can run of it.
 
         Hosted messages come again from their source. Splits get roots of this driver. Dead letters
-        are replayed anew, but where the batch must remain what it was. If that driver has died, ids
-        of hosted messages are written down from now on, for a while.
+        are replayed anew, but if the batch must remain the ``whole`` that it was. If that driver
+        has died, ids of hosted messages are written down from now on, for a while.
         """
         self._note_ids = not plan.clean
         self._forget_at = now + _MEMORY_SECS
@@ -262,19 +262,19 @@ class BatchPlanner:
             load
             for planned in plan.loads
             if planned.owner in tasks
-            and (load := self._take_up_load(planned, tasks[planned.owner]))
+            and (load := self._take_up_load(planned, tasks[planned.owner], whole=whole))
         ]
         sequences = {**plan.sequences, **self._sequences()}
         return replace(plan, run=self._run, loads=tuple(loads), sequences=sequences)
 
-    def _take_up_load(self, planned: PlannedLoad, task: int) -> PlannedLoad | None:
+    def _take_up_load(self, planned: PlannedLoad, task: int, *, whole: bool) -> PlannedLoad | None:
         """Plan a load of an earlier driver as it was, if that is possible."""
         split, lane = planned.load.split, planned.load.lane
         if split is not None:
             piece = Piece(split, planned.attempt, planned.since)
             load = self._partitioned[task].load(piece, self._next(task), lane)
             return self._planned(load, planned.partition, planned.attempt, planned.since)
-        if planned.letters:
+        if planned.letters and whole:
             lot = self._replays.take_again(task, planned)
             return lot and self._plan_lot(lot, planned.partition, lane)
         return None

@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, final
 
 from sparkstorm.acking.tally import RootRange
@@ -95,17 +95,12 @@ class BatchPlan:
         """The roots that begin in it, ascending."""
         return tuple(sorted(p.range for p in self.loads if p.range is not None))
 
-    def repeated(self) -> "BatchPlan":
-        """The same batch again, as the next attempt at each of its messages."""
-        loads = (replace(planned, attempt=planned.attempt + 1) for planned in self.loads)
-        return replace(self, loads=tuple(loads))
-
-    def info(self, excluded: Sequence[RootRange] = ()) -> BatchInfo:
-        """What its tasks need to know."""
+    def info(self, excluded: Sequence[RootRange] = (), tries: int = 1) -> BatchInfo:
+        """What its tasks need to know, when it is run for so many times."""
         retried = [
-            Retried(p.load.first, p.load.count, p.attempt)
+            Retried(p.load.first, p.load.count, p.attempt + tries - 1)
             for p in self.loads
-            if p.attempt > 1 and p.load.first is not None
+            if p.attempt + tries > 2 and p.load.first is not None
         ]
         return BatchInfo(
             number=self.number,

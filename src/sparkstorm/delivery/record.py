@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from sparkstorm.acking.ledger import Ledger, Verdicts
-from sparkstorm.acking.tally import RootRange, TallyResult
+from sparkstorm.acking.tally import RootRange, TallyResult, merge_ranges
 from sparkstorm.delivery.decision import Decision
 from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.errors import AttributeStateError, BatchError, ComponentError, SparkstormError
@@ -73,14 +73,14 @@ class BatchRecord:
     @property
     def info(self) -> BatchInfo:
         """What its tasks need to know."""
-        return replace(self.plan.info(self.left_out), time=self.time)
+        return replace(self.plan.info(self.left_out, self.tries), time=self.time)
 
     @property
     def left_out(self) -> tuple[RootRange, ...]:
         """The roots that it is run without."""
         if self.decision is not None:
             return self.decision.excluded
-        return (*self.excluded, *(RootRange(root, 1) for root in sorted(self.given_up)))
+        return merge_ranges([*self.excluded, *(RootRange(root, 1) for root in self.given_up)])
 
     @property
     def holders(self) -> frozenset[int]:
@@ -96,9 +96,14 @@ class BatchRecord:
         wanted = roots[~self.info.is_excluded(roots)]
         return {root: failed[root] for root in wanted.tolist()}
 
-    def attempts(self, root: int) -> int:
-        """How often a message was tried and failed by itself, in this batch and before."""
-        return self.info.attempt(root) - (self.tries - 1) + self.failed[root] - 1
+    def note_failing(self, failing: Mapping[int, Failure]) -> dict[int, int]:
+        """Count these failures; return for each root how often it was tried, before, too.
+
+        A message is tried when it fails by itself, not when others are rolled back with it.
+        """
+        self.failed.update(root for root, failure in failing.items() if failure.counted)
+        before = self.plan.info()
+        return {root: before.attempt(root) + max(self.failed[root], 1) - 1 for root in failing}
 
     def repeat(self, without: Mapping[int, Failure]) -> None:
         """Run it again whole, as the next attempt at its messages, without some of them for good.
@@ -106,11 +111,10 @@ class BatchRecord:
         The attempt of a failure in here counts from 1 within the batch.
         """
         self.given_up.update(
-            (root, replace(why, final=True, attempt=self.failed[root]))
+            (root, replace(why, final=True, attempt=max(self.failed[root], 1)))
             for root, why in without.items()
         )
         self.tries += 1
-        self.plan = self.plan.repeated()
         self.results = None
 
     def take_over(self, decision: Decision) -> None:

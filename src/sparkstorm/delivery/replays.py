@@ -265,11 +265,12 @@ class Replays:
             again = replace(item, attempt=item.attempt + 1)
             heapq.heappush(self._retries, (now + wait, next(self._tie), again))
             return
+        attempts = item.attempt + failure.attempt - 1  # its batch may have been run again
         letter = replace(
             item.letter,
             run=self._office.run,
-            failure=replace(failure, attempt=item.attempt),
-            attempts=item.letter.attempts + item.attempt,
+            failure=replace(failure, attempt=attempts),
+            attempts=item.letter.attempts + attempts,
             last_time=self._office.clock.wall(),
             replays=item.letter.replays + 1,
         )

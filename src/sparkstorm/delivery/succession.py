@@ -41,18 +41,18 @@ class Succession:
 
     def take_up(self, plan: BatchPlan) -> BatchRecord:
         """Return the batch as far as it can be run by this driver, if it must."""
-        runnable = self._planner.take_up(plan, self._clock.monotonic())
-        record = BatchRecord(runnable, self._clock.wall(), recovered=plan)
         data = self._journal.earlier_decision(plan.number)
+        runnable = self._planner.take_up(plan, self._clock.monotonic(), whole=data is not None)
+        record = BatchRecord(runnable, self._clock.wall(), recovered=plan)
         if data is not None:
             record.take_over(Decision.from_bytes(data).carried_over(plan, runnable))
         self._ledger.begin(runnable.ranges)
         return record
 
-    def rerun(self, record: BatchRecord, was: BatchPlan, *, whole: bool) -> None:
-        """Make the batch one of this driver's own: as a whole, as it was, or planned anew."""
+    def rerun(self, record: BatchRecord, was: BatchPlan) -> None:
+        """Make the batch one of this driver's own: as it was, if it was decided on, or anew."""
         record.recovered, record.durable = None, False
-        if whole:
+        if record.decision is not None:
             return
         self._ledger.drop(record.plan.ranges, _NO_OUTCOME)
         width = 0 if was.clean else was.messages

@@ -10,10 +10,12 @@ A driver that dies after ``decide`` leaves the next one no choice: the same cont
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, final
 
 import cloudpickle
 
+from sparkstorm.acking.ids import task_of
 from sparkstorm.components.committer import CommitterBolt, Transaction
 from sparkstorm.delivery.decision import Decision
 from sparkstorm.delivery.files import CheckpointFiles
@@ -21,7 +23,7 @@ from sparkstorm.delivery.identity import identity_of
 from sparkstorm.delivery.journal import Journal
 from sparkstorm.delivery.record import BatchRecord
 from sparkstorm.delivery.retry import RetryPolicy
-from sparkstorm.errors import BatchError, CommitError, ComponentError
+from sparkstorm.errors import CheckpointError, CommitError, ComponentError
 from sparkstorm.execution.packet import Packet
 from sparkstorm.planning.plan import Plan
 from sparkstorm.verdicts import Failure
@@ -30,6 +32,9 @@ __all__ = ["Pause", "Transactions"]
 
 Pause = Callable[[float], None]
 """Waits so many seconds; raises if the run is being stopped meanwhile."""
+
+_MAX_WAIT_SECS = 5.0
+"""Before a batch is run again; while one message waits, all others do."""
 
 _logger = logging.getLogger(__name__)
 
@@ -50,7 +55,10 @@ class Transactions:
         self._journal = journal
         self._files = files
         self._owner = ""
-        self._policy = RetryPolicy.of(plan.config)
+        self._policies = {
+            spec.id: RetryPolicy.of(plan.settings(spec.id))
+            for spec in plan.topology.components.values()
+        }
         self._committers: dict[str, CommitterBolt] = {
             name: cloudpickle.loads(cloudpickle.dumps(plan.spec(name).component))
             for name in plan.committers
@@ -84,43 +92,46 @@ class Transactions:
 
         Raises:
             ComponentError: a bolt holds tuples beyond the batch.
-            BatchError: it was decided on earlier, and cannot be repeated.
+            CheckpointError: it was decided on earlier, and cannot be repeated.
         """
-        if record.holders:
-            names = sorted({self._plan.component_of(task) for task in record.holders})
-            raise ComponentError(
-                f"{', '.join(map(repr, names))} held tuples beyond their batch, which with "
-                f"processing.guarantee exactly-once must be whole when it ends: ack or fail each "
-                f"tuple in its batch (windows and joins need at-least-once)"
-            )
         failing = record.failing()
         if not failing:
+            self._check_held(record)
             return None
-        self.rollbacks += 1
-        record.failed.update(failing.keys())
-        waits = {root: self._wait(record, root, failure) for root, failure in failing.items()}
+        tried = record.note_failing(failing)
+        waits = {root: self._wait(root, tried[root], why) for root, why in failing.items()}
         beyond = {root: failing[root] for root, wait in waits.items() if wait is None}
+        if beyond and record.decision is not None:
+            raise _unrepeatable(record, beyond)
         wait = max((wait for wait in waits.values() if wait is not None), default=0.0)
-        self._tell(record, failing, beyond, wait)
+        self._tell(record, failing, len(beyond), wait)
+        self.rollbacks += 1
         record.repeat(without=beyond)
         return wait
 
     def decide(self, record: BatchRecord) -> None:
-        """Make it durable what a whole batch has done."""
-        if record.decision is None:
-            record.decision = Decision(
-                time=record.time,
-                excluded=record.left_out,
-                given_up=dict(record.given_up),
-                staged=self._staged(record.tapped),
-            )
+        """Make it durable what a whole batch has done, if it was not decided on before.
+
+        A committer that was added since then gets what this run has staged.
+        """
+        staged = self._staged(record.tapped)
+        decision = record.decision or Decision(
+            time=record.time, excluded=record.left_out, given_up=dict(record.given_up)
+        )
+        decision = replace(decision, staged={**staged, **decision.staged})
+        self._journal.write_decision(record.plan.number, decision.to_bytes())
+        record.decision = decision
+
+    def carry_on(self, record: BatchRecord) -> None:
+        """Make the decision of an earlier driver one of this driver's own."""
+        assert record.decision is not None  # noqa: S101 - whoever calls has looked
         self._journal.write_decision(record.plan.number, record.decision.to_bytes())
 
     def apply(self, record: BatchRecord, pause: Pause) -> None:
         """Have the committers apply a batch that was decided on.
 
         Raises:
-            CommitError: one could not, as often as the retry policy lets it try.
+            CommitError: one could not, as often as its retry policy lets it try.
             SupersededError: another run has taken over the checkpoint.
         """
         assert record.decision is not None  # noqa: S101 - decide goes before
@@ -130,37 +141,38 @@ class Transactions:
                 owner=f"{self._plan.name}/{self._owner}/{name}",
                 time=record.decision.time,
             )
-            if name in self._committers:  # else it was taken out of the topology since
-                self._commit(name, transaction, cloudpickle.loads(staged), pause)
+            self._commit(name, transaction, staged, pause)
+        self._journal.check()
 
-    def _wait(self, record: BatchRecord, root: int, failure: Failure) -> float | None:
+    def _check_held(self, record: BatchRecord) -> None:
+        if record.holders:
+            names = sorted({self._plan.component_of(task) for task in record.holders})
+            raise ComponentError(
+                f"{', '.join(map(repr, names))} held tuples beyond their batch, which with "
+                f"processing.guarantee exactly-once must be whole when it ends: ack or fail each "
+                f"tuple in its batch (windows and joins need at-least-once)"
+            )
+
+    def _wait(self, root: int, tried: int, failure: Failure) -> float | None:
         """Seconds until the next try, or None if there is to be none."""
-        attempt = record.attempts(root)
+        policy = self._policies[self._plan.component_of(task_of(root))]
         if not failure.counted:
-            return self._policy.pause(attempt=attempt, key=root)
-        return None if failure.final else self._policy.delay(attempt=attempt, key=root)
+            wait: float | None = policy.pause(attempt=tried, key=root)
+        else:
+            wait = None if failure.final else policy.delay(attempt=tried, key=root)
+        return None if wait is None else min(wait, _MAX_WAIT_SECS)
 
     def _tell(
-        self,
-        record: BatchRecord,
-        failing: Mapping[int, Failure],
-        beyond: Mapping[int, Failure],
-        wait: float,
+        self, record: BatchRecord, failing: Mapping[int, Failure], beyond: int, wait: float
     ) -> None:
-        number, some = record.plan.number, next(iter(failing.values()))
-        if beyond and record.decision is not None:
-            raise BatchError(
-                f"batch {number} was decided on as it was, perhaps by an earlier driver, and "
-                f"cannot be repeated: {len(beyond)} messages fail now ({some})"
-            )
         _logger.warning(
             "batch %s: rolled back, since %s of %s messages failed (%s); run again in %.1f s%s",
-            number,
+            record.plan.number,
             len(failing),
             record.plan.messages,
-            some,
+            next(iter(failing.values())),
             wait,
-            f" without {len(beyond)} that failed too often" if beyond else "",
+            f" without {beyond} that failed too often" if beyond else "",
         )
 
     def _staged(self, packets: Iterable[Packet]) -> dict[str, bytes]:
@@ -173,16 +185,16 @@ class Transactions:
                 found.setdefault(name, []).extend(column.to_list())
         return {name: cloudpickle.dumps(values) for name, values in sorted(found.items())}
 
-    def _commit(self, name: str, transaction: Transaction, staged: list[Any], pause: Pause) -> None:
+    def _commit(self, name: str, transaction: Transaction, staged: bytes, pause: Pause) -> None:
         attempt = 1
         while True:
             self._journal.check()
             try:
-                return self._committers[name].commit(transaction, staged)
+                return self._committers[name].commit(transaction, cloudpickle.loads(staged))
             except Exception as error:
                 what = f"committer {name!r} could not apply transaction {transaction.txid}"
                 why = f"{type(error).__name__}: {error}"
-                wait = self._policy.delay(attempt=attempt, key=transaction.txid)
+                wait = self._policies[name].delay(attempt=attempt, key=transaction.txid)
                 if wait is None:
                     raise CommitError(
                         f"{what} in {attempt} tries: {why}. Nothing of it is lost: mend that, and "
@@ -191,3 +203,12 @@ class Transactions:
                 _logger.warning("%s: %s; tried again in %.1f s", what, why, wait)
             pause(wait)
             attempt += 1
+
+
+def _unrepeatable(record: BatchRecord, beyond: Mapping[int, Failure]) -> CheckpointError:
+    return CheckpointError(
+        f"batch {record.plan.number} was decided on before Spark committed it, so its committers "
+        f"may have applied it; it cannot be repeated as it was, since of its messages "
+        f"{len(beyond)} failed now ({next(iter(beyond.values()))}). Mend that, and start the "
+        f"topology again on the same checkpoint"
+    )

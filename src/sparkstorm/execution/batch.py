@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparkstorm.acking.ids import U64
-from sparkstorm.acking.tally import RootRange
+from sparkstorm.acking.tally import RootRange, locate
 
 __all__ = ["BatchInfo", "Purpose", "Retried"]
 
@@ -48,7 +48,7 @@ class BatchInfo:
         run: names the driver's life; tasks of an earlier one are not to be trusted.
         ranges: the roots that begin in it.
         retried: those of them that are retries.
-        excluded: those of them to leave out, because the batch failed with them.
+        excluded: those of them to leave out, because the batch failed with them; merged.
         purpose: what this action of the batch is run for.
     """
 
@@ -69,10 +69,7 @@ class BatchInfo:
 
     def is_excluded(self, roots: U64) -> NDArray[np.bool_]:
         """Which of these roots are to be left out."""
-        out = np.zeros(len(roots), np.bool_)
-        for span in self.excluded:
-            out |= (roots >= np.uint64(span.first)) & (roots < np.uint64(span.first + span.count))
-        return out
+        return locate(self.excluded, roots) >= 0
 
     def to_json(self) -> str:
         """Return it as text for :meth:`from_json`."""

@@ -11,6 +11,7 @@ from sparkstorm.delivery.coordinator import Coordinator
 from sparkstorm.delivery.files import CheckpointFiles, MemoryFiles
 from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.taps import Tap
+from sparkstorm.errors import BatchError
 from sparkstorm.execution.report import LogLine, Report
 from sparkstorm.execution.state_log import state_of
 from sparkstorm.local.jobs import Jobs, LocalJobs
@@ -23,6 +24,9 @@ __all__ = ["LocalRunner"]
 
 _COMMITTED = "local/committed"
 """The file that says how many batches are committed, as Spark's checkpoint does there."""
+
+_MAX_ROLLBACKS = 10_000
+"""How often a batch is run again, since waiting for better times is no use here."""
 
 _MAX_STEPS = 100_000
 """How often a hosted spout is asked before a batch is run without waiting for more."""
@@ -114,8 +118,12 @@ class LocalRunner:
         self.ask_spouts()
         if not self.plan_batch():
             return False
-        while not self.finish(self.run_job()):
+        for _ in range(_MAX_ROLLBACKS):
+            if self.finish(self.run_job()):
+                break
             self.roll_back()
+        else:
+            raise BatchError(f"batch {self._number} was rolled back {_MAX_ROLLBACKS:,} times")
         self.apply()
         self.commit()
         return True

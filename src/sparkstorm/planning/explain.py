@@ -26,7 +26,8 @@ def explain(plan: Plan) -> str:
 
 def _lines(plan: Plan) -> Iterator[str]:
     tracking = f"tracked by {_count(len(plan.ackers), 'acker')}" if plan.tracked else "untracked"
-    yield f"topology {plan.name}: {_count(plan.partitions, 'partition')}, {tracking}"
+    once = ", exactly once" if plan.exactly_once else ""
+    yield f"topology {plan.name}: {_count(plan.partitions, 'partition')}, {tracking}{once}"
     for number, stage in enumerate(plan.stages):
         if number:
             yield "  ═══ exchange by partition ═══"
@@ -60,7 +61,8 @@ def _stream_lines(plan: Plan, key: StreamKey) -> Iterator[str]:
     for route in plan.routes[key]:
         yield f"      → {route.target} by {describe(route.grouping)}"
     if not plan.routes[key]:
-        yield "      → nobody"
+        staged = key in plan.to_driver and key.component in plan.committers
+        yield "      → committed by the driver" if staged else "      → nobody"
 
 
 def mermaid(plan: Plan) -> str:

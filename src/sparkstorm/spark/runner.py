@@ -118,6 +118,11 @@ def submit(
         if manifest is not None:
             manifest.check(plan, where)
         office = _office(plan, where if keep_letters_there else None, files, lease.run)
+        if plan.committers and not keep_letters_there:
+            _logger.warning(
+                "the topology has committers and no checkpoint: each start applies everything "
+                "anew. Give a checkpoint folder to go on instead"
+            )
         run = Run(plan, session, where, files, lease, office, on_tap=on_tap, on_log=on_log)
         run.start(stack)
         return run

@@ -11,6 +11,7 @@ from sparkstorm.local.runner import LocalRunner
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.plan import StreamKey
 from sparkstorm.testing.clock import ManualClock
+from sparkstorm.testing.sources import LogSpout
 from sparkstorm.testing.spouts import FixedSpout
 from sparkstorm.topology.graph import Topology
 
@@ -53,7 +54,8 @@ def complete_topology(
         partitions: how many partitions to play; the results must not depend on it.
         clock: the time; by default one that stands still.
     """
-    topology = with_sources(topology, mock_sources or {})
+    once = config is not None and config.processing_guarantee == "exactly-once"
+    topology = with_sources(topology, mock_sources or {}, replayable=once)
     emitted: dict[str, list[Emitted]] = {name: [] for name in topology.components}
 
     def on_tap(key: StreamKey, task: int, rows: list[tuple[Any, ...]]) -> None:
@@ -71,14 +73,19 @@ def complete_topology(
     return Completed(emitted, statistics)
 
 
-def with_sources(topology: Topology, sources: Mapping[str, Sequence[Sequence[Any]]]) -> Topology:
-    """Return the topology with some spouts replaced by fixed rows."""
+def with_sources(
+    topology: Topology,
+    sources: Mapping[str, Sequence[Sequence[Any]]],
+    *,
+    replayable: bool = False,
+) -> Topology:
+    """Return the topology with some spouts replaced by fixed rows, ``replayable`` if need be."""
     specs = dict(topology.components)
     for name, rows in sources.items():
         spec = specs.get(name)
         if spec is None or not spec.is_spout:
             spouts = ", ".join(spec.id for spec in topology.spouts)
             raise TopologyError(f"{name!r} is not a spout of the topology: there are {spouts}")
-        fixed = FixedSpout(rows, dict(spec.streams))
-        specs[name] = replace(spec, component=fixed)
+        kind = LogSpout if replayable else FixedSpout
+        specs[name] = replace(spec, component=kind(rows, dict(spec.streams)))
     return Topology(specs)

@@ -21,6 +21,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from sparkstorm.errors import ConfigError
 from sparkstorm.execution.batch import BatchInfo, Purpose
 from sparkstorm.spark.driver.causes import cause_of
 from sparkstorm.spark.rows import BATCH_PROPERTY
@@ -74,7 +75,13 @@ class BatchJobs:
         The next one runs everything again, on the state as of the last committed batch.
         """
         plan = self._plan()
-        cleaner = self._context._jsc.sc().cleaner().get()  # noqa: SLF001
+        cleaners = self._context._jsc.sc().cleaner()  # noqa: SLF001
+        if cleaners.isEmpty():
+            raise ConfigError(
+                "batches cannot be rolled back with spark.cleaner.referenceTracking=false: leave "
+                "that setting out, or use processing.guarantee at-least-once"
+            )
+        cleaner = cleaners.get()
         for shuffle in _shuffles_of(plan.execute()):
             cleaner.doCleanupShuffle(shuffle, True)
         for operator in _operators_of(plan):

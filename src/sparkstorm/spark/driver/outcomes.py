@@ -10,6 +10,7 @@ from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from sparkstorm.acking.tally import merge_ranges
 from sparkstorm.delivery.coordinator import Coordinator
 from sparkstorm.delivery.poison_search import Action, Poison, PoisonSearch, TimeLimits
 from sparkstorm.errors import BatchError, SparkstormError
@@ -77,6 +78,7 @@ class BatchRunner:
         self._stopping.set()
 
     def _run(self, jobs: BatchJobs, number: int) -> None:
+        self._coordinator.leave_out(number, (), {})  # what an earlier query may have left out
         while (wait := self._attempt(jobs, number)) is not None:
             self._pause(wait)
             jobs.roll_back()
@@ -84,7 +86,6 @@ class BatchRunner:
 
     def _attempt(self, jobs: BatchJobs, number: int) -> float | None:
         """Run a batch to its end; return the seconds after which to do so again, if need be."""
-        self._coordinator.leave_out(number, (), {})  # what an earlier query may have left out
         self._told = []
         started = time.monotonic()
         try:
@@ -113,7 +114,7 @@ class BatchRunner:
             started = time.monotonic()
             try:
                 info = self._coordinator.info(number)
-                left_out = (*info.excluded, *action.excluded)
+                left_out = merge_ranges([*info.excluded, *action.excluded])
                 asked = replace(info, excluded=left_out, purpose=action.purpose)
                 if self._exactly_once and action.purpose is Purpose.BATCH:
                     jobs.roll_back()
