@@ -1,5 +1,6 @@
 """Topics as a cluster describes them."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +9,25 @@ from confluent_kafka import KafkaException, TopicCollection
 from sparkstorm.kafka.client.troubles import UNKNOWN_TOPIC, Troubles
 from sparkstorm.kafka.cluster import Topic
 
-__all__ = ["describe"]
+__all__ = ["await_topics", "describe"]
+
+_LOOK_SECS = 0.1
+
+
+def await_topics(
+    admin: Any, names: Sequence[str], secs: float, troubles: Troubles, *, patience_secs: float
+) -> dict[str, Topic]:
+    """Describe topics, asking again for a while: brokers that have just started know of none.
+
+    Raises:
+        SpoutConnectionError: no answer.
+    """
+    deadline = time.monotonic() + patience_secs
+    while True:
+        found = describe(admin, names, secs, troubles)
+        if len(found) == len(set(names)) or time.monotonic() >= deadline:
+            return found
+        time.sleep(_LOOK_SECS)
 
 
 def describe(admin: Any, names: Sequence[str], secs: float, troubles: Troubles) -> dict[str, Topic]:
