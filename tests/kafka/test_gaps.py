@@ -62,6 +62,9 @@ def test_aborted_transactions_and_control_records(kafka: Any) -> None:
     assert kafka.end(topic) == 1 + 51 + 3 + 4
     assert kafka.committed(topic, topic)[0] == kafka.end(topic)
     assert dict(statistics.component("kafka").user)["skipped"] == 56
+    assert [(p.partition, p.skipped) for p in statistics.partitions["kafka"]] == [
+        (f"{topic}/0", 56)
+    ]
 
 
 def test_a_transaction_that_is_open_is_not_waited_for(kafka: Any) -> None:

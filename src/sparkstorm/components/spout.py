@@ -220,6 +220,13 @@ class PartitionedSpout(ABC):
         For a source that keeps track of what is done: go on across them as if they were acked.
         """
 
+    def partition(self, split: Split) -> str:
+        """The partition that a split belongs to, as :meth:`partitions` names it; "" for none.
+
+        Called on executors, to count by partition what was skipped.
+        """
+        return ""
+
     def partitions(self) -> Sequence[PartitionStatistics]:
         """How each partition of this task stands, for metrics and views."""
         return ()

@@ -24,7 +24,7 @@ from sparkstorm.delivery.remembered import DIED_OF_IT
 from sparkstorm.delivery.retry import RetryPolicy
 from sparkstorm.errors import ComponentError, SparkstormError, SpoutConnectionError
 from sparkstorm.execution.reading import Load
-from sparkstorm.metrics import PartitionStatistics
+from sparkstorm.metrics import PartitionStatistics, TaskMetrics, skipped_in
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.verdicts import Failure, Reason
@@ -438,12 +438,22 @@ _EXPIRED = Payload(None, "the source no longer has the message")
 
 
 def partitions_of(
-    tasks: Iterable[PartitionedTask],
+    tasks: Iterable[PartitionedTask], counts: Mapping[str, Mapping[int, TaskMetrics]]
 ) -> dict[str, tuple[PartitionStatistics, ...]]:
-    """Where the partitions of each partitioned spout stand, by spout."""
+    """Where the partitions of each partitioned spout stand, by spout.
+
+    Args:
+        tasks: its tasks.
+        counts: what tasks have counted, by component and task.
+    """
     found: dict[str, tuple[PartitionStatistics, ...]] = {}
     for task in tasks:
-        found[task.component] = (*found.get(task.component, ()), *task.spout.partitions())
+        user = dict(counts.get(task.component, {}).get(task.task, TaskMetrics()).user)
+        stand = (
+            replace(one, skipped=int(user.get(skipped_in(one.partition), 0)))
+            for one in task.spout.partitions()
+        )
+        found[task.component] = (*found.get(task.component, ()), *stand)
     return found
 
 

@@ -217,6 +217,10 @@ class KafkaSpout(PartitionedSpout):
         self._assignment.finish(split, positions, given_up=True)
         self._commit_if_due()
 
+    def partition(self, split: Split) -> str:
+        """Topic and number."""
+        return str(_partition_of(split))
+
     def partitions(self) -> list[PartitionStatistics]:
         """How each partition of this task stands."""
         return self._assignment.statistics()
