@@ -34,11 +34,14 @@ class Hand:
         self.address = server.address
         self.admin = AdminClient({"bootstrap.servers": self.address, "log_level": 2})
 
-    def topic(self, partitions: int = 1, name: str = "", **config: Any) -> str:
+    def topic(
+        self, partitions: int = 1, name: str = "", *, replicas: int = 1, **config: Any
+    ) -> str:
         """Make a topic."""
         name = name or f"t-{uuid.uuid4().hex[:8]}"
         settings = {key.replace("_", "."): str(value) for key, value in config.items()}
-        self.admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result()
+        wanted = NewTopic(name, partitions, replicas, config=settings)
+        self.admin.create_topics([wanted])[name].result()
         wait_for(lambda: name in self.admin.list_topics(timeout=5).topics)
         return name
 
@@ -59,6 +62,14 @@ class Hand:
         """Delete a topic and wait until it is gone."""
         self.admin.delete_topics([name])[name].result()
         wait_for(lambda: name not in self.admin.list_topics(timeout=5).topics)
+
+    def brokers(self) -> set[int]:
+        """The brokers that are there."""
+        return set(self.admin.list_topics(timeout=5).brokers)
+
+    def leaders(self, name: str) -> dict[int, int]:
+        """Which broker leads each partition of a topic."""
+        return {n: found.leader for n, found in self._described(name).partitions.items()}
 
     def add_partitions(self, name: str, total: int) -> None:
         """Let a topic have so many partitions."""
@@ -233,6 +244,18 @@ def kafka(absent: Callable[[str], NoReturn]) -> Iterator[Hand]:
     """A broker that stays up; each test makes topics of its own."""
     with started(KafkaServer({"log.cleaner.backoff.ms": "200"}), absent) as server:
         yield Hand(server)
+
+
+@pytest.fixture
+def kafka_pair(absent: Callable[[str], NoReturn]) -> Iterator[tuple[Hand, KafkaServer]]:
+    """A cluster of two brokers, the second of which a test may kill."""
+    both = {"offsets.topic.replication.factor": "2"}
+    first = KafkaServer(both)
+    second = KafkaServer(both, joins=first)
+    with started(first, absent), second:
+        hand = Hand(first)
+        wait_for(lambda: second.node in hand.brokers())
+        yield hand, second
 
 
 @pytest.fixture

@@ -120,6 +120,31 @@ def test_a_broker_that_is_killed_is_waited_for(
     assert mortal_kafka.committed("g", topic)[0] == 11
 
 
+@pytest.mark.slow
+def test_a_partition_gets_another_leader(kafka_pair: Any) -> None:
+    """The broker that leads is killed while its partitions are read: the other one has it all."""
+    kafka, second = kafka_pair
+    topic = kafka.topic(4, replicas=2)
+    led = [n for n, leader in kafka.leaders(topic).items() if leader == second.node]
+    assert led
+    for number in range(4):
+        kafka.put(topic, [f"{number}/{n}" for n in range(1000)], partition=number)
+    seen: list[str] = []
+    with runner_of(kafka.address, topic, seen, timeout_secs=2.0) as runner:
+        kafka.wait_for(runner.plan_batch)
+        second.kill()
+        runner.finish(runner.run_job())
+        runner.commit()
+        kafka.wait_for(lambda: set(kafka.leaders(topic).values()) == {1})
+        for number in range(4):
+            kafka.put(topic, [f"{number}/{n}" for n in range(1000, 1010)], partition=number)
+        step_until(runner, lambda: len(set(seen)) == 4040)
+        step_until(runner, lambda: runner.statistics().pending == 0)
+        assert runner.statistics().given_up == 0
+    assert sorted(seen) == sorted(f"{number}/{n}" for number in range(4) for n in range(1010))
+    assert [kafka.committed("g", topic, number)[0] for number in range(4)] == [1010] * 4
+
+
 def test_a_topic_that_is_deleted_and_made_anew(
     kafka: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
