@@ -11,6 +11,8 @@ import pytest
 import sparkstorm as ss
 from sparkstorm.errors import EnvironmentFault
 from sparkstorm.kafka import KafkaBolt, KafkaSpout
+from sparkstorm.kafka.client.desk import KafkaDesk
+from sparkstorm.kafka.cluster import Cluster, Partition
 from sparkstorm.testing import KafkaServer, LocalRunner
 
 if TYPE_CHECKING:
@@ -169,6 +171,16 @@ def test_a_topic_that_is_deleted_and_made_anew(
     assert seen[50:] == ["new", "topic"]
     assert "its topic was deleted and made anew" in caplog.text
     assert kafka.committed(topic, topic)[0] == 2
+
+
+def test_progress_in_a_topic_that_is_gone_is_in_nobodys_way(kafka: Any) -> None:
+    """A spout that waited until it can be stored would read nothing more of its other topics."""
+    gone, there = Partition("gone", 0), Partition(kafka.topic(), 0)
+    desk = KafkaDesk(Cluster(bootstrap_servers=kafka.address), "g-gone")
+    desk.commit({gone: (1, "")})
+    desk.commit({gone: (2, ""), there: (3, "")})
+    assert desk.committed([there]) == {there: (3, "")}
+    desk.close()
 
 
 _JAAS = (
