@@ -60,6 +60,7 @@ class PartitionStatistics:
         held_why: and why.
         retries: attempts that failed.
         dead_letters: messages given up.
+        kept: records of failed messages that are kept, should the source no longer have them.
         skipped: positions that held no message; what Spark reads twice may be counted twice.
         expired: positions that were gone before they were read.
         paused: whether too much is uncommitted to read on.
@@ -76,6 +77,7 @@ class PartitionStatistics:
     held_why: str = ""
     retries: int = 0
     dead_letters: int = 0
+    kept: int = 0
     skipped: int = 0
     expired: int = 0
     paused: bool = False

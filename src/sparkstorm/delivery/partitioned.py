@@ -88,6 +88,11 @@ class _GivenUp(NamedTuple):
         only = self.pending.split.only
         return position if only is None else only[position]
 
+    def kept(self, position: int) -> Any:
+        """What the spout has kept of a message."""
+        kept = self.pending.split.kept
+        return None if kept is None else kept[position]
+
 
 class _Source(NamedTuple):
     """A whole split, and whether to read it in a process of its own: it may be what kills one."""
@@ -390,11 +395,11 @@ class PartitionedTask:
         Messages that the source no longer has are not looked for. Returns also the sources that do
         not answer.
         """
-        wanted: dict[_Source, set[int]] = {}
+        wanted: dict[_Source, dict[int, Any]] = {}
         for one in given_up:
             if one.group[0][1].reason is not Reason.EXPIRED:
-                found_here = (one.place(position) for position, _ in one.group)
-                wanted.setdefault(one.source, set()).update(found_here)
+                found_here = {one.place(position): one.kept(position) for position, _ in one.group}
+                wanted.setdefault(one.source, {}).update(found_here)
         spec = self._plan.spec(self.component)
         spout: Any = cloudpickle.loads(cloudpickle.dumps(spec.component))
         stream = self._plan.stream(StreamKey(self.component, DEFAULT_STREAM))
@@ -402,7 +407,8 @@ class PartitionedTask:
         away: set[_Source] = set()
         for source, chosen in wanted.items():
             places = tuple(sorted(chosen))
-            split = Split(count=len(places), data=json.loads(source.data), only=places)
+            kept = tuple(chosen[place] for place in places)
+            split = Split(count=len(places), data=json.loads(source.data), only=places, kept=kept)
             read = read_payloads_apart if source.apart else read_payloads
             try:
                 payloads = read(spout, split, stream)
