@@ -4,7 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import final
 
-__all__ = ["PartitionStatistics", "Statistics", "TaskMetrics", "merge_task_metrics"]
+__all__ = [
+    "PartitionStatistics",
+    "Statistics",
+    "TaskMetrics",
+    "merge_task_metrics",
+    "skipped_in",
+]
 
 
 @final
@@ -54,6 +60,8 @@ class PartitionStatistics:
         held_why: and why.
         retries: attempts that failed.
         dead_letters: messages given up.
+        kept: records of failed messages that are kept, should the source no longer have them.
+        skipped: positions that held no message; what Spark reads twice may be counted twice.
         expired: positions that were gone before they were read.
         paused: whether too much is uncommitted to read on.
     """
@@ -69,6 +77,8 @@ class PartitionStatistics:
     held_why: str = ""
     retries: int = 0
     dead_letters: int = 0
+    kept: int = 0
+    skipped: int = 0
     expired: int = 0
     paused: bool = False
 
@@ -122,6 +132,11 @@ class Statistics:
     def component(self, name: str) -> TaskMetrics:
         """The counts of all tasks of a component together."""
         return sum(self.components.get(name, {}).values(), TaskMetrics())
+
+
+def skipped_in(partition: str) -> str:
+    """The name under which a task counts the positions of a partition that held no message."""
+    return f"skipped in {partition}"
 
 
 def merge_task_metrics(

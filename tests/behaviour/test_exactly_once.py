@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import sparkstorm as ss
+from sparkstorm.errors import SupersededError
 from sparkstorm.testing import LogSpout, MemorySink
 
 WORDS = [[f"w{n % 7}", n] for n in range(60)]
@@ -66,6 +67,13 @@ class Broken(ss.CommitterBolt):
         raise OSError("the disk is full")
 
 
+class Superseded(ss.CommitterBolt):
+    """Learns from its target that another run is there."""
+
+    def commit(self, transaction: ss.Transaction, staged: Any) -> None:
+        raise SupersededError("another run has taken over")
+
+
 def topology(sink: ss.CommitterBolt, count: Any = None, words: Any = None) -> ss.Topology:
     """Words, counted and written."""
     builder = ss.TopologyBuilder()
@@ -123,6 +131,15 @@ def test_a_committer_that_cannot_ends_the_run(run_topology: Any) -> None:
     with (
         pytest.raises(ss.CommitError, match=r"'sink' could not apply transaction 0 in 4 tries: OS"),
         run_topology(topology(Broken()), ONCE) as play,
+    ):
+        play.drain()
+
+
+def test_a_committer_that_is_superseded_is_not_asked_again(run_topology: Any) -> None:
+    """It would take over from the run that has taken over."""
+    with (
+        pytest.raises(SupersededError, match=r"^another run has taken over"),
+        run_topology(topology(Superseded()), ONCE) as play,
     ):
         play.drain()
 

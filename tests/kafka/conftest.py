@@ -8,7 +8,15 @@ from typing import Any, NoReturn
 
 import confluent_kafka as ck
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
 
 from sparkstorm.errors import EnvironmentFault
 from sparkstorm.testing import KafkaServer
@@ -26,18 +34,42 @@ class Hand:
         self.address = server.address
         self.admin = AdminClient({"bootstrap.servers": self.address, "log_level": 2})
 
-    def topic(self, partitions: int = 1, name: str = "", **config: Any) -> str:
+    def topic(
+        self, partitions: int = 1, name: str = "", *, replicas: int = 1, **config: Any
+    ) -> str:
         """Make a topic."""
         name = name or f"t-{uuid.uuid4().hex[:8]}"
         settings = {key.replace("_", "."): str(value) for key, value in config.items()}
-        self.admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result()
+        wanted = NewTopic(name, partitions, replicas, config=settings)
+        self.admin.create_topics([wanted])[name].result()
         wait_for(lambda: name in self.admin.list_topics(timeout=5).topics)
         return name
+
+    def configure(self, name: str, **config: Any) -> None:
+        """Change the settings of a topic."""
+        changes = [
+            ConfigEntry(
+                key.replace("_", "."),
+                str(value),
+                incremental_operation=AlterConfigOpType.SET,
+            )
+            for key, value in config.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=changes)
+        self.admin.incremental_alter_configs([resource])[resource].result()
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and wait until it is gone."""
         self.admin.delete_topics([name])[name].result()
         wait_for(lambda: name not in self.admin.list_topics(timeout=5).topics)
+
+    def brokers(self) -> set[int]:
+        """The brokers that are there."""
+        return set(self.admin.list_topics(timeout=5).brokers)
+
+    def leaders(self, name: str) -> dict[int, int]:
+        """Which broker leads each partition of a topic."""
+        return {n: found.leader for n, found in self._described(name).partitions.items()}
 
     def add_partitions(self, name: str, total: int) -> None:
         """Let a topic have so many partitions."""
@@ -76,12 +108,18 @@ class Hand:
         self._transact(topic, values, partition, commit=True)
 
     @contextmanager
-    def open_transaction(self, topic: str, values: Sequence[Any]) -> Iterator["Transaction"]:
+    def open_transaction(
+        self, topic: str, values: Sequence[Any], name: str = ""
+    ) -> Iterator["Transaction"]:
         """Produce values in a transaction that the test decides."""
-        yield Transaction(self.address, topic, values)
+        yield Transaction(self.address, topic, values, name=name)
 
     def read_offsets(self, topic: str) -> list[int]:
         """The offsets that hold a record."""
+        return [message.offset() for message in self.read_to_end(topic)]
+
+    def read_to_end(self, topic: str) -> list[ck.Message]:
+        """All records of a topic's first partition that a reader of transactions sees."""
         consumer = ck.Consumer(
             {
                 "bootstrap.servers": self.address,
@@ -89,15 +127,17 @@ class Hand:
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "auto.offset.reset": "earliest",
+                "isolation.level": "read_committed",
             }
         )
         consumer.assign([ck.TopicPartition(topic, 0, 0)])
-        found: list[int] = []
+        found: list[ck.Message] = []
         while True:
-            message = consumer.poll(5)
-            if message is None or message.error() is not None:
+            message = consumer.poll(_PATIENCE_SECS)
+            assert message is not None, "the broker gives neither a record nor the end"
+            if message.error() is not None:
                 break
-            found.append(message.offset())
+            found.append(message)
         consumer.close()
         return found
 
@@ -155,9 +195,17 @@ class Hand:
 class Transaction:
     """Values that were produced in a transaction."""
 
-    def __init__(self, address: str, topic: str, values: Sequence[Any], partition: int = 0) -> None:
+    def __init__(
+        self,
+        address: str,
+        topic: str,
+        values: Sequence[Any],
+        partition: int = 0,
+        name: str = "",
+    ) -> None:
+        name = name or uuid.uuid4().hex
         self._producer = ck.Producer(
-            {"bootstrap.servers": address, "transactional.id": uuid.uuid4().hex, "log_level": 2}
+            {"bootstrap.servers": address, "transactional.id": name, "log_level": 2}
         )
         self._producer.init_transactions(30)
         self._producer.begin_transaction()
@@ -196,6 +244,18 @@ def kafka(absent: Callable[[str], NoReturn]) -> Iterator[Hand]:
     """A broker that stays up; each test makes topics of its own."""
     with started(KafkaServer({"log.cleaner.backoff.ms": "200"}), absent) as server:
         yield Hand(server)
+
+
+@pytest.fixture
+def kafka_pair(absent: Callable[[str], NoReturn]) -> Iterator[tuple[Hand, KafkaServer]]:
+    """A cluster of two brokers, the second of which a test may kill."""
+    both = {"offsets.topic.replication.factor": "2"}
+    first = KafkaServer(both)
+    second = KafkaServer(both, joins=first)
+    with started(first, absent), second:
+        hand = Hand(first)
+        wait_for(lambda: second.node in hand.brokers())
+        yield hand, second
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The driver program of test_kill.py: reads a topic, and writes down what it has processed.
 
 Of the numbers in the topic, each hundredth fails once, each thousandth (and seven) for ever.
+With ``--sink`` it counts them by their last two digits instead, exactly once, into another topic.
 """
 
 import argparse
@@ -9,7 +10,7 @@ import sys
 from pathlib import Path
 
 import sparkstorm as ss
-from sparkstorm.kafka import KafkaSpout
+from sparkstorm.kafka import KafkaSink, KafkaSpout
 
 
 class Note(ss.Bolt):
@@ -24,8 +25,7 @@ class Note(ss.Bolt):
         self.seen: list[str] = []
 
     def execute(self, tup: ss.Tuple) -> None:
-        number = int(tup["value"])
-        if number % 1000 == 7 or (number % 100 == 1 and tup.attempt == 1):
+        if fails(tup):
             self.collector.fail(tup, "not this one")
             return
         self.seen.append(tup["value"])
@@ -37,12 +37,35 @@ class Note(ss.Bolt):
         self.seen = []
 
 
+class Count(ss.StatefulBolt):
+    """Counts numbers by their last two digits."""
+
+    outputs = ("number", "digits", "count")
+
+    def execute(self, tup: ss.Tuple) -> None:
+        digits = tup["value"][-2:]
+        count = self.state.get(digits, 0) + 1
+        self.state.put(digits, count)
+        self.collector.emit([int(tup["value"]), digits, count], anchors=tup)
+        if fails(tup):
+            self.collector.fail(tup, "not this one")
+        else:
+            self.collector.ack(tup)
+
+
+def fails(tup: ss.Tuple) -> bool:
+    """Whether it does, at this attempt."""
+    number = int(tup["value"])
+    return number % 1000 == 7 or (number % 100 == 1 and tup.attempt == 1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--brokers", required=True)
     parser.add_argument("--topic", required=True)
     parser.add_argument("--checkpoint", required=True)
     parser.add_argument("--witness", required=True)
+    parser.add_argument("--sink")
     options = parser.parse_args()
     spout = KafkaSpout(
         options.topic,
@@ -54,8 +77,20 @@ def main() -> None:
     )
     builder = ss.TopologyBuilder()
     builder.set_spout("orders", spout)
-    builder.set_bolt("note", Note(), parallelism=2).shuffle_grouping("orders")
+    if options.sink is None:
+        builder.set_bolt("note", Note(), parallelism=2).shuffle_grouping("orders")
+    else:
+        builder.set_bolt("count", Count()).shuffle_grouping("orders")
+        sink = KafkaSink(
+            options.sink,
+            bootstrap_servers=options.brokers,
+            value=lambda tup: list(tup.values),
+            value_format="json",
+            timeout_secs=20.0,
+        )
+        builder.set_bolt("sink", sink, parallelism=2).shuffle_grouping("count")
     config = {
+        "processing_guarantee": "at-least-once" if options.sink is None else "exactly-once",
         "batch_min_messages": 10_000,
         "max_retries": 2,
         "retry_backoff_secs": 0.2,

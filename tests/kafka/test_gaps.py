@@ -11,25 +11,27 @@ import sparkstorm as ss
 from sparkstorm.dead_letters import LetterStore
 from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.kafka import KafkaSpout
-from sparkstorm.testing import LocalRunner
+from sparkstorm.testing import LocalRunner, ManualClock
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 
 class Echo(ss.BasicBolt):
-    """Emits what it gets; a message that is told to, fails once."""
+    """Emits what it gets; a message that is told to, fails once, or always."""
 
     outputs = ("offset", "value")
 
     def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
         if str(tup["value"]).endswith("!") and tup.attempt == 1:
             raise ValueError("not yet")
+        if tup["value"] == "never":
+            raise ValueError("not this one")
         collector.emit([tup["offset"], tup["value"]])
 
 
 def runner_of(kafka: Any, topics: Any, seen: list[Any], **more: Any) -> LocalRunner:
     given = {"group": str(topics), "value": "string", "until": "latest", "commit_secs": 0.0}
-    fixed = {name: more.pop(name) for name in ("files", "config") if name in more}
+    fixed = {name: more.pop(name) for name in ("files", "config", "clock") if name in more}
     builder = ss.TopologyBuilder()
     spout = KafkaSpout(topics, bootstrap_servers=kafka.address, **{**given, **more})
     builder.set_spout("kafka", spout)
@@ -62,6 +64,9 @@ def test_aborted_transactions_and_control_records(kafka: Any) -> None:
     assert kafka.end(topic) == 1 + 51 + 3 + 4
     assert kafka.committed(topic, topic)[0] == kafka.end(topic)
     assert dict(statistics.component("kafka").user)["skipped"] == 56
+    assert [(p.partition, p.skipped) for p in statistics.partitions["kafka"]] == [
+        (f"{topic}/0", 56)
+    ]
 
 
 def test_a_transaction_that_is_open_is_not_waited_for(kafka: Any) -> None:
@@ -205,6 +210,56 @@ def test_a_message_of_several_tuples_comes_again_whole(kafka: Any) -> None:
         drain(runner)
     assert sorted(seen) == [(0, "a"), (0, "a"), (0, "b!"), (1, "c")]
     assert kafka.committed(topic, topic)[0] == 3
+
+
+def kept(runner: LocalRunner) -> int:
+    """How many records of failed messages are kept."""
+    return sum(one.kept for one in runner.statistics().partitions["kafka"])
+
+
+def test_a_failed_message_outlives_its_record(kafka: Any) -> None:
+    """The topic is deleted before the next try: there is what it takes, and the dead letter."""
+    topic, clock, files = kafka.topic(), ManualClock(), MemoryFiles()
+    kafka.put(topic, ["once!", "fine", "never"], key=b"k")
+    seen: list[Any] = []
+    config = ss.Config(retry_backoff_secs=10.0, max_retries=2)
+    with runner_of(kafka, topic, seen, config=config, files=files, clock=clock) as runner:
+        kafka.wait_for(runner.step)
+        runner.plan_batch()
+        kafka.wait_for(lambda: kept(runner) == 2)
+        kafka.delete_topic(topic)
+        for _ in range(4):  # three tries, and the verdict on the last one
+            clock.advance(100.0)
+            runner.step()
+        assert runner.statistics().acked == 2
+        assert kept(runner) == 0
+    assert sorted(seen) == [(0, "once!"), (1, "fine")]
+    [letter] = LetterStore(files).letters()
+    assert (letter.attempts, letter.failure.reason) == (3, ss.Reason.ERROR)
+    assert letter.payload is not None
+    assert letter.payload["value"] == "never"
+    assert letter.source is not None
+    assert (letter.source["key"], letter.source["value"]) == (b"k", b"never")
+
+
+def test_a_failed_message_outlives_its_record_and_its_driver(kafka: Any) -> None:
+    """What a try is planned with is in the checkpoint."""
+    topic, clock, files = kafka.topic(), ManualClock(), MemoryFiles()
+    kafka.put(topic, ["fine", "once!"])
+    seen: list[Any] = []
+    config = ss.Config(retry_backoff_secs=10.0)
+    first = runner_of(kafka, topic, seen, config=config, files=files, clock=clock)
+    first.__enter__()
+    kafka.wait_for(first.step)
+    first.plan_batch()
+    kafka.wait_for(lambda: kept(first) == 1)
+    clock.advance(100.0)
+    assert first.plan_batch()
+    first.__exit__(RuntimeError, RuntimeError("the driver dies"), None)
+    kafka.delete_before(topic, 2)
+    with runner_of(kafka, topic, seen, config=config, files=files) as runner:
+        assert drain(runner).given_up == 0
+    assert sorted(set(seen)) == [(0, "fine"), (1, "once!")]
 
 
 def test_new_topics_and_partitions_are_found(kafka: Any) -> None:

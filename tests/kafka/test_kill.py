@@ -20,9 +20,10 @@ _MINUTES = 25
 class Play:
     """The driver's lives, and what they left."""
 
-    def __init__(self, kafka: Any, topic: str, folder: Path) -> None:
+    def __init__(self, kafka: Any, topic: str, folder: Path, sink: str = "") -> None:
         self.folder = folder
         self.killed = {"driver": 0, "broker": 0}
+        self._sink = sink
         self._kafka = kafka
         self._topic = topic
         (folder / "witness").mkdir()
@@ -35,19 +36,20 @@ class Play:
                     *(sys.executable, str(_PROGRAM), "--brokers", self._kafka.address),
                     *("--topic", self._topic, "--checkpoint", str(self.folder / "checkpoint")),
                     *("--witness", str(self.folder / "witness")),
+                    *(("--sink", self._sink) if self._sink else ()),
                 ],
                 stdout=log,
                 stderr=log,
             )
 
-    def run(self, dice: random.Random) -> None:
+    def run(self, dice: random.Random, messages: int = _MESSAGES) -> None:
         """Let it run, kill driver or broker whenever more was processed, until all is through."""
         deadline = time.monotonic() + 60 * _MINUTES
-        driver, mark = self.start(), self._next_mark(dice)
+        driver, mark = self.start(), self._next_mark(dice, messages)
         try:
             while (code := driver.poll()) is None:
                 assert time.monotonic() < deadline, self.last_words()
-                if len(self.witnessed()) < mark:
+                if self._processed() < mark:
                     time.sleep(0.2)
                     continue
                 victim = min(self.killed, key=lambda name: (self.killed[name], dice.random()))
@@ -60,7 +62,7 @@ class Play:
                     driver.kill()
                     driver.wait()
                     driver = self.start()
-                mark = self._next_mark(dice)
+                mark = self._next_mark(dice, messages)
             assert code == 0, self.last_words()
         finally:
             driver.kill()
@@ -82,8 +84,11 @@ class Play:
     def last_words(self) -> str:
         return f"{self.killed} {(self.folder / 'driver.log').read_text(errors='replace')[-3000:]}"
 
-    def _next_mark(self, dice: random.Random) -> int:
-        return len(self.witnessed()) + dice.randint(_MESSAGES // 20, _MESSAGES // 4)
+    def _processed(self) -> int:
+        return self._kafka.end(self._sink) if self._sink else len(self.witnessed())
+
+    def _next_mark(self, dice: random.Random, messages: int) -> int:
+        return self._processed() + dice.randint(messages // 20, messages // 4)
 
 
 def fill(kafka: Any, topic: str) -> set[int]:
@@ -141,3 +146,29 @@ def test_nothing_is_lost_whatever_is_killed(mortal_kafka: Any, tmp_path: Path) -
     for partition in range(_PARTITIONS):
         end = mortal_kafka.end(topic, partition)
         assert mortal_kafka.committed("orders", topic, partition)[0] == end, story
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+@pytest.mark.timeout(60 * (_MINUTES + 2))
+def test_each_record_is_written_once_whatever_is_killed(mortal_kafka: Any, tmp_path: Path) -> None:
+    """Each number is counted once and written once: state and sink agree."""
+    source, target = mortal_kafka.topic(2), mortal_kafka.topic()
+    each = 15_000
+    for partition in range(2):
+        numbers = range(partition * each, (partition + 1) * each)
+        mortal_kafka.put(source, numbers, partition=partition)
+    seed = random.randrange(10**6)
+    play = Play(mortal_kafka, source, tmp_path, sink=target)
+    play.run(random.Random(seed), messages=2 * each)
+    story = f"seed {seed}, killed {play.killed}"
+    rows = [json.loads(message.value()) for message in mortal_kafka.read_to_end(target)]
+    hopeless = {number for number in range(2 * each) if number % 1000 == 7}
+    assert sorted(row[0] for row in rows) == sorted({*range(2 * each)} - hopeless), story
+    counts: dict[str, list[int]] = {}
+    for number, digits, count in rows:
+        assert f"{number:02}"[-2:] == digits.zfill(2)
+        counts.setdefault(digits, []).append(count)
+    for found in counts.values():
+        assert sorted(found) == [*range(1, len(found) + 1)], story
+    assert play.dead() == hopeless, story

@@ -11,6 +11,8 @@ import pytest
 import sparkstorm as ss
 from sparkstorm.errors import EnvironmentFault
 from sparkstorm.kafka import KafkaBolt, KafkaSpout
+from sparkstorm.kafka.client.desk import KafkaDesk
+from sparkstorm.kafka.cluster import Cluster, Partition
 from sparkstorm.testing import KafkaServer, LocalRunner
 
 if TYPE_CHECKING:
@@ -120,6 +122,31 @@ def test_a_broker_that_is_killed_is_waited_for(
     assert mortal_kafka.committed("g", topic)[0] == 11
 
 
+@pytest.mark.slow
+def test_a_partition_gets_another_leader(kafka_pair: Any) -> None:
+    """The broker that leads is killed while its partitions are read: the other one has it all."""
+    kafka, second = kafka_pair
+    topic = kafka.topic(4, replicas=2)
+    led = [n for n, leader in kafka.leaders(topic).items() if leader == second.node]
+    assert led
+    for number in range(4):
+        kafka.put(topic, [f"{number}/{n}" for n in range(1000)], partition=number)
+    seen: list[str] = []
+    with runner_of(kafka.address, topic, seen, timeout_secs=2.0) as runner:
+        kafka.wait_for(runner.plan_batch)
+        second.kill()
+        runner.finish(runner.run_job())
+        runner.commit()
+        kafka.wait_for(lambda: set(kafka.leaders(topic).values()) == {1})
+        for number in range(4):
+            kafka.put(topic, [f"{number}/{n}" for n in range(1000, 1010)], partition=number)
+        step_until(runner, lambda: len(set(seen)) == 4040)
+        step_until(runner, lambda: runner.statistics().pending == 0)
+        assert runner.statistics().given_up == 0
+    assert sorted(seen) == sorted(f"{number}/{n}" for number in range(4) for n in range(1010))
+    assert [kafka.committed("g", topic, number)[0] for number in range(4)] == [1010] * 4
+
+
 def test_a_topic_that_is_deleted_and_made_anew(
     kafka: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -144,6 +171,16 @@ def test_a_topic_that_is_deleted_and_made_anew(
     assert seen[50:] == ["new", "topic"]
     assert "its topic was deleted and made anew" in caplog.text
     assert kafka.committed(topic, topic)[0] == 2
+
+
+def test_progress_in_a_topic_that_is_gone_is_in_nobodys_way(kafka: Any) -> None:
+    """A spout that waited until it can be stored would read nothing more of its other topics."""
+    gone, there = Partition("gone", 0), Partition(kafka.topic(), 0)
+    desk = KafkaDesk(Cluster(bootstrap_servers=kafka.address), "g-gone")
+    desk.commit({gone: (1, "")})
+    desk.commit({gone: (2, ""), there: (3, "")})
+    assert desk.committed([there]) == {there: (3, "")}
+    desk.close()
 
 
 _JAAS = (

@@ -14,6 +14,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from sparkstorm.cli.partition_table import partition_table
 from sparkstorm.cli.wording import counted
 from sparkstorm.execution.report import LogLine
 from sparkstorm.metrics import Statistics
@@ -105,6 +106,9 @@ class Screen:
         """Show how it ended; ``letters_at`` are the options that lead to its dead letters."""
         spouts = [spec.id for spec in self._topology.spouts]
         self.err.print(summary_table(name, statistics, time.monotonic() - self._started, spouts))
+        for spout, partitions in sorted(statistics.partitions.items()):
+            if partitions:
+                self.err.print(partition_table(spout, partitions))
         if statistics.dead_letters:
             self.err.print(f"look at them: sparkstorm dead-letters list {letters_at}")
 

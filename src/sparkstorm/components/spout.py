@@ -129,19 +129,23 @@ class Split:
         data: what ``read`` needs to find them, of JSON's types only.
         size: estimated bytes, for the limit of pending bytes.
         only: the positions wanted, if not all; set by the engine for retries.
+        kept: for each of ``only`` what the spout has kept of its message, of JSON's types, or None.
+            Set by the spout's ``merge``; it stays with the message until that is done.
     """
 
     count: int
     data: dict[str, Any] = field(default_factory=dict)
     size: int = 0
     only: tuple[int, ...] | None = None
+    kept: tuple[Any, ...] | None = field(default=None, repr=False)
 
     def narrow(self, positions: Sequence[int]) -> "Split":
         """Return the split of these positions alone, numbered from 0 in this order."""
         source = self.only
         picked = tuple(positions) if source is None else tuple(source[p] for p in positions)
         size = self.size * len(picked) // max(self.count, 1)
-        return replace(self, count=len(picked), only=picked, size=size)
+        kept = None if self.kept is None else tuple(self.kept[p] for p in positions)
+        return replace(self, count=len(picked), only=picked, size=size, kept=kept)
 
 
 class PartitionedSpout(ABC):
@@ -193,7 +197,8 @@ class PartitionedSpout(ABC):
     def merge(self, splits: Sequence[Split]) -> Sequence[Split]:
         """Return fewer splits of the same messages, if these are cheaper to read together.
 
-        Called in the driver for retries that are due at the same time.
+        Called in the driver for retries that are due at the same time. What the spout has kept of
+        their messages it may hand over now, as ``kept``.
         """
         return splits
 
@@ -219,6 +224,13 @@ class PartitionedSpout(ABC):
 
         For a source that keeps track of what is done: go on across them as if they were acked.
         """
+
+    def partition(self, split: Split) -> str:
+        """The partition that a split belongs to, as :meth:`partitions` names it; "" for none.
+
+        Called on executors, to count by partition what was skipped.
+        """
+        return ""
 
     def partitions(self) -> Sequence[PartitionStatistics]:
         """How each partition of this task stands, for metrics and views."""

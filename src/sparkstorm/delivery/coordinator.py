@@ -281,7 +281,7 @@ class Coordinator:
                 batch_secs=counts.batch_secs,
                 batch_messages=counts.batch_messages,
                 components={name: dict(tasks) for name, tasks in self._components.items()},
-                partitions=partitions_of(self.partitioned.values()),
+                partitions=partitions_of(self.partitioned.values(), self._components),
             )
 
     @property

@@ -24,7 +24,7 @@ from sparkstorm.delivery.remembered import DIED_OF_IT
 from sparkstorm.delivery.retry import RetryPolicy
 from sparkstorm.errors import ComponentError, SparkstormError, SpoutConnectionError
 from sparkstorm.execution.reading import Load
-from sparkstorm.metrics import PartitionStatistics
+from sparkstorm.metrics import PartitionStatistics, TaskMetrics, skipped_in
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.verdicts import Failure, Reason
@@ -87,6 +87,11 @@ class _GivenUp(NamedTuple):
         """A position in the whole split, of which the pending one may be a part."""
         only = self.pending.split.only
         return position if only is None else only[position]
+
+    def kept(self, position: int) -> Any:
+        """What the spout has kept of a message."""
+        kept = self.pending.split.kept
+        return None if kept is None else kept[position]
 
 
 class _Source(NamedTuple):
@@ -390,11 +395,11 @@ class PartitionedTask:
         Messages that the source no longer has are not looked for. Returns also the sources that do
         not answer.
         """
-        wanted: dict[_Source, set[int]] = {}
+        wanted: dict[_Source, dict[int, Any]] = {}
         for one in given_up:
             if one.group[0][1].reason is not Reason.EXPIRED:
-                found_here = (one.place(position) for position, _ in one.group)
-                wanted.setdefault(one.source, set()).update(found_here)
+                found_here = {one.place(position): one.kept(position) for position, _ in one.group}
+                wanted.setdefault(one.source, {}).update(found_here)
         spec = self._plan.spec(self.component)
         spout: Any = cloudpickle.loads(cloudpickle.dumps(spec.component))
         stream = self._plan.stream(StreamKey(self.component, DEFAULT_STREAM))
@@ -402,7 +407,8 @@ class PartitionedTask:
         away: set[_Source] = set()
         for source, chosen in wanted.items():
             places = tuple(sorted(chosen))
-            split = Split(count=len(places), data=json.loads(source.data), only=places)
+            kept = tuple(chosen[place] for place in places)
+            split = Split(count=len(places), data=json.loads(source.data), only=places, kept=kept)
             read = read_payloads_apart if source.apart else read_payloads
             try:
                 payloads = read(spout, split, stream)
@@ -438,12 +444,22 @@ _EXPIRED = Payload(None, "the source no longer has the message")
 
 
 def partitions_of(
-    tasks: Iterable[PartitionedTask],
+    tasks: Iterable[PartitionedTask], counts: Mapping[str, Mapping[int, TaskMetrics]]
 ) -> dict[str, tuple[PartitionStatistics, ...]]:
-    """Where the partitions of each partitioned spout stand, by spout."""
+    """Where the partitions of each partitioned spout stand, by spout.
+
+    Args:
+        tasks: its tasks.
+        counts: what tasks have counted, by component and task.
+    """
     found: dict[str, tuple[PartitionStatistics, ...]] = {}
     for task in tasks:
-        found[task.component] = (*found.get(task.component, ()), *task.spout.partitions())
+        user = dict(counts.get(task.component, {}).get(task.task, TaskMetrics()).user)
+        stand = (
+            replace(one, skipped=int(user.get(skipped_in(one.partition), 0)))
+            for one in task.spout.partitions()
+        )
+        found[task.component] = (*found.get(task.component, ()), *stand)
     return found
 
 

@@ -195,14 +195,21 @@ def _load_from_json(data: dict[str, Any]) -> PlannedLoad:
 
 
 def _split_to_json(split: Split) -> dict[str, Any]:
-    return {"count": split.count, "data": split.data, "size": split.size, "only": split.only}
+    return {
+        "count": split.count,
+        "data": split.data,
+        "size": split.size,
+        "only": split.only,
+        "kept": split.kept,
+    }
 
 
 def _split_from_json(data: dict[str, Any]) -> Split:
-    only = data["only"]
+    only, kept = data["only"], data["kept"]
     return Split(
         count=data["count"],
         data=data["data"],
         size=data["size"],
         only=None if only is None else tuple(only),
+        kept=None if kept is None else tuple(kept),
     )

@@ -23,7 +23,7 @@ from sparkstorm.delivery.identity import identity_of
 from sparkstorm.delivery.journal import Journal
 from sparkstorm.delivery.record import BatchRecord
 from sparkstorm.delivery.retry import RetryPolicy
-from sparkstorm.errors import CheckpointError, CommitError, ComponentError
+from sparkstorm.errors import CheckpointError, CommitError, ComponentError, SupersededError
 from sparkstorm.execution.packet import Packet
 from sparkstorm.planning.plan import Plan
 from sparkstorm.verdicts import Failure
@@ -191,6 +191,8 @@ class Transactions:
             self._journal.check()
             try:
                 return self._committers[name].commit(transaction, cloudpickle.loads(staged))
+            except SupersededError:  # a target may notice before the lease does
+                raise
             except Exception as error:
                 what = f"committer {name!r} could not apply transaction {transaction.txid}"
                 why = f"{type(error).__name__}: {error}"

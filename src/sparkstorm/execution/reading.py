@@ -31,7 +31,7 @@ from sparkstorm.execution.outbox import NO_PARENT, Anchors
 from sparkstorm.execution.packet import Note, Packet
 from sparkstorm.execution.report import Report
 from sparkstorm.execution.routing import Tasks
-from sparkstorm.metrics import TaskMetrics
+from sparkstorm.metrics import TaskMetrics, skipped_in
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import Stream
 from sparkstorm.verdicts import Failure, Reason
@@ -139,14 +139,23 @@ class _Reader:
         try:
             columns, positions, misfits = self._columns()
             sent, emitted = self._route(columns, positions, misfits)
+            skipped = self._skipped(self._load.count - len(np.unique(positions)) - len(misfits))
         except InternalError:
             raise
         except Exception as error:  # noqa: BLE001 - user code: the messages fail, the query lives
             return self._fail(error)
-        skipped = self._load.count - len(np.unique(positions)) - len(misfits)
-        user = (("skipped", float(skipped)),) if skipped else ()
-        self.report.metrics = TaskMetrics(emitted=emitted, user=user)
+        self.report.metrics = TaskMetrics(emitted=emitted, user=skipped)
         return sent
+
+    def _skipped(self, count: int) -> tuple[tuple[str, float], ...]:
+        """What is counted if so many positions held no message."""
+        if not count:
+            return ()
+        spout, split, names = self._plan.spec(self._load.component).component, self._load.split, []
+        if isinstance(spout, PartitionedSpout) and split is not None:
+            partition = spout.partition(split)
+            names = [skipped_in(partition)] if partition else []
+        return tuple((name, float(count)) for name in ("skipped", *names))
 
     def _columns(self) -> "_Gathered":
         """The columns, for each row its position among the load's messages, and the misfits."""

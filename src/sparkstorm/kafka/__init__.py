@@ -1,4 +1,4 @@
-"""Apache Kafka: a spout, a bolt, and a topic for dead letters.
+"""Apache Kafka: a spout, a bolt, a sink of transactions, and a topic for dead letters.
 
 It needs an extra: ``pip install 'sparkstorm[kafka]'``.
 
@@ -8,7 +8,8 @@ What can be wrong is pure: the partition manager (:mod:`progress`, on :mod:`rang
 
 from sparkstorm.kafka.bolt import KafkaBolt
 from sparkstorm.kafka.letters import DeadLetterTopic
+from sparkstorm.kafka.sink import KafkaSink
 from sparkstorm.kafka.spout import KafkaSpout
 from sparkstorm.kafka.zookeeper import ZooKeeperProgress
 
-__all__ = ["DeadLetterTopic", "KafkaBolt", "KafkaSpout", "ZooKeeperProgress"]
+__all__ = ["DeadLetterTopic", "KafkaBolt", "KafkaSink", "KafkaSpout", "ZooKeeperProgress"]

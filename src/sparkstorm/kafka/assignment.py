@@ -309,10 +309,18 @@ def merge_splits(splits: Sequence[Split]) -> list[Split]:
 
 def _merged(splits: Sequence[Split]) -> Split:
     start = min(split.data["start"] for split in splits)
-    only = sorted(
-        split.data["start"] - start + position for split in splits for position in split.only or ()
+    found: dict[int, Any] = {}
+    for split in splits:
+        places = (split.data["start"] - start + position for position in split.only or ())
+        found.update(zip(places, split.kept or (None,) * split.count, strict=True))
+    only = tuple(sorted(found))
+    kept = tuple(found[place] for place in only)
+    return Split(
+        count=len(only),
+        data={**splits[0].data, "start": start},
+        only=only,
+        kept=kept if any(kept) else None,
     )
-    return Split(count=len(only), data={**splits[0].data, "start": start}, only=tuple(only))
 
 
 def _statistics(partition: Partition, place: _Place) -> PartitionStatistics:

@@ -2,22 +2,19 @@
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 from sparkstorm.components.bolt import Bolt
 from sparkstorm.components.collector import BoltCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.config import Config
-from sparkstorm.errors import ConfigError
 from sparkstorm.kafka.client.sender import Sender
 from sparkstorm.kafka.cluster import Cluster
 from sparkstorm.kafka.formats import Format, Writer, writer_of
+from sparkstorm.kafka.outgoing import Header, RecordMaker, Selector, TopicSelector
 from sparkstorm.tuples import Tuple
 
-__all__ = ["KafkaBolt", "Selector"]
-
-Selector: TypeAlias = str | Callable[[Tuple], Any]
-"""The name of a field, or a function of the tuple."""
+__all__ = ["KafkaBolt"]
 
 
 @final
@@ -46,27 +43,27 @@ class KafkaBolt(Bolt):
 
     def __init__(
         self,
-        topic: str | Callable[[Tuple], str],
+        topic: TopicSelector,
         *,
         bootstrap_servers: str,
         value: Selector = "value",
         key: Selector | None = None,
-        headers: Callable[[Tuple], Sequence[tuple[str, bytes]]] | None = None,
+        headers: Callable[[Tuple], Sequence[Header]] | None = None,
         value_format: Format | Writer = "bytes",
         key_format: Format | Writer = "bytes",
         timeout_secs: float = 30.0,
         idempotent: bool = True,
         client: Mapping[str, Any] | None = None,
     ) -> None:
-        if not topic:
-            raise ConfigError("topic is empty: name the topic to write to, or give a function")
         self._cluster = Cluster(bootstrap_servers=bootstrap_servers, client=client or {})
-        self._topic = topic
-        self._value = value
-        self._key = key
-        self._headers = headers
-        self._write_value = writer_of(value_format)
-        self._write_key = writer_of(key_format)
+        self._maker = RecordMaker(
+            topic=topic,
+            value=value,
+            write_value=writer_of(value_format),
+            key=key,
+            write_key=writer_of(key_format),
+            headers=headers,
+        )
         self._timeout_secs = timeout_secs
         self._idempotent = idempotent
 
@@ -86,15 +83,9 @@ class KafkaBolt(Bolt):
 
     def execute(self, tup: Tuple) -> None:
         """Send the record; what became of it is seen at the end of the batch."""
-        topic = self._topic(tup) if callable(self._topic) else self._topic
-        value = self._write_value(_select(self._value, tup))
-        key = None if self._key is None else self._write_key(_select(self._key, tup))
-        headers = self._headers(tup) if self._headers is not None else ()
-        number = next(self._numbers)
+        record, number = self._maker.record(tup), next(self._numbers)
         self._waiting[number] = tup
-        self._sender.send(
-            topic, value, key, headers, lambda error: self._answers.append((number, error))
-        )
+        self._sender.send(*record, lambda error: self._answers.append((number, error)))
 
     def finish_batch(self) -> None:
         """Wait for the delivery reports and ack, or fail, each tuple."""
@@ -112,8 +103,4 @@ class KafkaBolt(Bolt):
         self._waiting = {}
 
     def __repr__(self) -> str:
-        return f"KafkaBolt({self._topic!r}, {self._cluster!r})"
-
-
-def _select(selector: Selector, tup: Tuple) -> Any:
-    return selector(tup) if callable(selector) else tup[selector]
+        return f"KafkaBolt({self._maker.topic!r}, {self._cluster!r})"

@@ -16,6 +16,7 @@ _OURS = {
     "enable.partition.eof",
     "group.id",
     "isolation.level",
+    "transactional.id",
 }
 """Properties that the guarantees rest on: nobody else may set them."""
 

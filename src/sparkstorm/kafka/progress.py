@@ -64,7 +64,7 @@ class PartitionProgress:
     ) -> None:
         self.epoch = epoch
         self.emitted_to = start if emitted_to is None else emitted_to
-        self.retries = self.dead_letters = self.skipped = self.expired = 0
+        self.retries = self.dead_letters = self.expired = 0
         self._failed: dict[int, Held] = {}
         self._point = start
         self._done = Ranges(done)

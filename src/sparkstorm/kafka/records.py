@@ -1,8 +1,9 @@
 """From the records of a split to the messages that the engine takes (on an executor)."""
 
+import base64
 import datetime
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import Any, Protocol, final
 
@@ -12,7 +13,18 @@ from sparkstorm.kafka.cluster import Partition
 from sparkstorm.kafka.formats import Reader
 from sparkstorm.kafka.ranges import Range
 
-__all__ = ["FIELDS", "Record", "Shape", "origin_of", "wanted", "wanted_ranges"]
+__all__ = [
+    "FIELDS",
+    "KeptRecord",
+    "Record",
+    "Shape",
+    "kept_records",
+    "kept_size",
+    "origin_of",
+    "to_kept",
+    "wanted",
+    "wanted_ranges",
+]
 
 FIELDS: dict[str, str] = {
     "topic": "string",
@@ -25,6 +37,9 @@ FIELDS: dict[str, str] = {
     "index": "int",
 }
 """The fields that a message may have, with their types."""
+
+_FRAME = 100
+"""Bytes that a kept record takes beside its content."""
 
 _SEEK_OVER = 4000
 """Records that are passed over rather than sought: a seek takes as long as reading so many."""
@@ -181,6 +196,73 @@ def wanted_ranges(split: Split) -> list[Range]:
 def wanted(records: Sequence[Record], offsets: Collection[int] | None) -> Sequence[Record]:
     """Those of the records that were asked for; all if ``offsets`` is None."""
     return records if offsets is None else [r for r in records if r.offset() in offsets]
+
+
+def kept_records(split: Split) -> "tuple[list[KeptRecord], Split | None]":
+    """The records that travel in a split, and the split of all others, if there are any."""
+    if split.kept is None:
+        return [], split
+    pairs = list(zip(split.only or (), split.kept, strict=True))
+    start: int = split.data["start"]
+    kept = [KeptRecord(start + place, data) for place, data in pairs if data is not None]
+    others = tuple(place for place, data in pairs if data is None)
+    rest = replace(split, count=len(others), only=others, kept=None)
+    return kept, rest if others else None
+
+
+def to_kept(record: Record) -> dict[str, Any]:
+    """A record as JSON's types, for :class:`KeptRecord`."""
+    kind, millis = record.timestamp()
+    return {
+        "time": millis if kind else None,
+        "key": _to_text(record.key()),
+        "value": _to_text(record.value()),
+        "headers": [[name, _to_text(value)] for name, value in record.headers() or ()],
+    }
+
+
+def kept_size(data: Mapping[str, Any]) -> int:
+    """About how many bytes a kept record takes."""
+    texts = [data["key"], data["value"], *chain.from_iterable(data["headers"])]
+    return _FRAME + sum(len(text or "") for text in texts)
+
+
+@final
+class KeptRecord:
+    """A record that was kept, instead of one from the log."""
+
+    def __init__(self, offset: int, data: Mapping[str, Any]) -> None:
+        self._offset = offset
+        self._data = data
+
+    def offset(self) -> int:
+        """Where it stands in its partition."""
+        return self._offset
+
+    def key(self) -> bytes | None:
+        """Its key."""
+        return _to_bytes(self._data["key"])
+
+    def value(self) -> bytes | None:
+        """Its value; None for a tombstone."""
+        return _to_bytes(self._data["value"])
+
+    def timestamp(self) -> tuple[int, int]:
+        """Its kind (0: the record has none), and milliseconds since 1970."""
+        millis = self._data["time"]
+        return (0, -1) if millis is None else (1, millis)
+
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        """Its headers, in order."""
+        return [(name, _to_bytes(value)) for name, value in self._data["headers"]]
+
+
+def _to_text(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def _to_bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
 
 
 def origin_of(record: Record) -> dict[str, Any]:

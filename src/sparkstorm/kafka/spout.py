@@ -2,8 +2,10 @@
 
 import secrets
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, final
 
 from sparkstorm.clock import Clock, SystemClock
@@ -22,14 +24,23 @@ from sparkstorm.kafka.client.desk import KafkaDesk
 from sparkstorm.kafka.client.reader import OutOfRangeError, RangeReader, shared_reader
 from sparkstorm.kafka.cluster import Cluster, Partition
 from sparkstorm.kafka.formats import Format, Reader, reader_of, type_of
-from sparkstorm.kafka.records import FIELDS, Shape, origin_of, wanted, wanted_ranges
+from sparkstorm.kafka.keeper import Keeper
+from sparkstorm.kafka.records import (
+    FIELDS,
+    Record,
+    Shape,
+    kept_records,
+    origin_of,
+    wanted,
+    wanted_ranges,
+)
 from sparkstorm.kafka.source import OutOfRange, Source, Start, Topics
 from sparkstorm.kafka.stores import GroupStore, ProgressStore
 from sparkstorm.kafka.watch import Watch
 from sparkstorm.kafka.zookeeper import ZooKeeperProgress
 from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.streams import Outputs
-from sparkstorm.verdicts import Failure
+from sparkstorm.verdicts import Failure, Reason
 
 __all__ = ["KafkaSpout"]
 
@@ -65,6 +76,8 @@ class KafkaSpout(PartitionedSpout):
         rate: messages a second that may be read from one partition.
         message_bytes: about how large a record is, for ``topology.max.pending.bytes``; give it if
             yours are much larger than a hundred bytes.
+        keep_bytes: how much of records that failed is kept, in the driver and in the checkpoint,
+            for the time when the log no longer has them. Others are read again.
         commit_secs: how often progress is committed to Kafka.
         refresh_secs: how often to look for new topics and partitions.
         connect_secs: how long to wait at the start for a cluster that does not answer.
@@ -92,6 +105,7 @@ class KafkaSpout(PartitionedSpout):
         max_uncommitted: int | None = 10_000_000,
         rate: float | None = None,
         message_bytes: int = 0,
+        keep_bytes: int = 1_000_000,
         commit_secs: float = 1.0,
         refresh_secs: float = 5.0,
         connect_secs: float = 60.0,
@@ -124,6 +138,8 @@ class KafkaSpout(PartitionedSpout):
         self._clock: Clock = SystemClock()
         self._committed_at: float | None = None
         self._watch: Watch | None = None
+        self._keep_bytes = keep_bytes
+        self._keeper: Keeper | None = None
         self._topology_id = ""
 
     def open(self, config: Config, context: TaskContext) -> None:
@@ -145,6 +161,8 @@ class KafkaSpout(PartitionedSpout):
             self._watch.close()
             raise
         self._take_news(self._watch)
+        if self._keep_bytes:
+            self._keeper = Keeper(self._raw, self._keep_bytes)
 
     def close(self) -> None:
         """Commit the last progress and leave the cluster."""
@@ -152,6 +170,8 @@ class KafkaSpout(PartitionedSpout):
             self._watch.commit(self._assignment.commits())
             self._watch.close()
             self._watch = None
+        if self._keeper is not None:
+            self._keeper.close()
 
     def plan(self, limit: int) -> list[Split]:
         """Return ranges of offsets, of all partitions in turn; none while the cluster is away."""
@@ -166,11 +186,16 @@ class KafkaSpout(PartitionedSpout):
 
     def read(self, split: Split) -> Iterator[Messages]:
         """Read a range of offsets, or single ones of it (on an executor)."""
-        reader = shared_reader(self._cluster)
         partition, start = _partition_of(split), split.data["start"]
-        offsets = None if split.only is None else {start + position for position in split.only}
+        kept, rest = kept_records(split)
+        if kept:
+            yield self._shape.messages(partition, start, kept)
+        if rest is None:
+            return
+        reader = shared_reader(self._cluster)
+        offsets = None if rest.only is None else {start + position for position in rest.only}
         with reader.lock:
-            for records, gone in _records(reader, partition, split):
+            for records, gone in _records(reader, partition, rest):
                 messages = self._shape.messages(partition, start, wanted(records, offsets))
                 unfit = {
                     offset - start: EXPIRED
@@ -184,18 +209,19 @@ class KafkaSpout(PartitionedSpout):
                 )
 
     def merge(self, splits: Sequence[Split]) -> list[Split]:
-        """Read single records of one partition together: seeking costs as much as a whole fetch."""
-        return merge_splits(splits)
+        """Read single records of one partition together: seeking costs as much as a whole fetch.
+
+        Those that are kept are not even read.
+        """
+        merged = merge_splits(splits)
+        return merged if self._keeper is None else [*map(self._keeper.attach, merged)]
 
     def origins(self, split: Split) -> list[Mapping[str, Any]]:
         """The records as they are: offset, timestamp, key, value and headers."""
-        reader = shared_reader(self._cluster)
-        start = split.data["start"]
-        offsets = [start + position for position in split.only or ()]
-        found: dict[int, Mapping[str, Any]] = {}
-        with reader.lock:
-            for records, _ in _records(reader, _partition_of(split), split):
-                found.update((r.offset(), origin_of(r)) for r in wanted(records, set(offsets)))
+        kept, rest = kept_records(split)
+        there = kept if rest is None else chain(kept, self._raw(rest))
+        found: dict[int, Mapping[str, Any]] = {r.offset(): origin_of(r) for r in there}
+        offsets = [split.data["start"] + position for position in split.only or ()]
         return [found.get(offset, {"offset": offset}) for offset in offsets]
 
     def msg_id(self, split: Split, position: int) -> tuple[str, int, int]:
@@ -205,21 +231,30 @@ class KafkaSpout(PartitionedSpout):
 
     def ack(self, split: Split, positions: Positions) -> None:
         """Note that these are done."""
-        self._assignment.finish(split, positions)
-        self._commit_if_due()
+        self._finish(split, positions)
 
     def fail(self, split: Split, positions: Positions, failure: Failure) -> None:
-        """Note what holds back the commit."""
+        """Note what holds back the commit, and keep the records: the log may be cut meanwhile."""
         self._assignment.fail(split, positions, failure)
+        again = failure.counted and not failure.final and failure.reason is not Reason.LOST
+        if self._keeper is not None and again:
+            self._keeper.want(split, positions)
 
     def give_up(self, split: Split, positions: Positions, failure: Failure) -> None:
         """Go on across these."""
-        self._assignment.finish(split, positions, given_up=True)
-        self._commit_if_due()
+        self._finish(split, positions, given_up=True)
+
+    def partition(self, split: Split) -> str:
+        """Topic and number."""
+        return str(_partition_of(split))
 
     def partitions(self) -> list[PartitionStatistics]:
         """How each partition of this task stands."""
-        return self._assignment.statistics()
+        counts = Counter[Partition]() if self._keeper is None else self._keeper.counts()
+        kept = {str(partition): count for partition, count in counts.items()}
+        return [
+            replace(one, kept=kept.get(one.partition, 0)) for one in self._assignment.statistics()
+        ]
 
     def snapshot(self) -> Any:
         """Return the progress of each partition."""
@@ -236,6 +271,20 @@ class KafkaSpout(PartitionedSpout):
 
     def __repr__(self) -> str:
         return f"KafkaSpout({self._source.topics!r}, group={self._group!r}, {self._cluster!r})"
+
+    def _finish(self, split: Split, positions: Positions, *, given_up: bool = False) -> None:
+        self._assignment.finish(split, positions, given_up=given_up)
+        if self._keeper is not None:
+            self._keeper.forget(split, positions)
+        self._commit_if_due()
+
+    def _raw(self, split: Split) -> Iterator[Record]:
+        """The records that are there of single offsets."""
+        reader = shared_reader(self._cluster)
+        offsets = {split.data["start"] + position for position in split.only or ()}
+        with reader.lock:
+            for records, _ in _records(reader, _partition_of(split), split):
+                yield from wanted(records, offsets)
 
     def _store(self, desk: KafkaDesk, topology: str) -> ProgressStore:
         if self._progress is None:

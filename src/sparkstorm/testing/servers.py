@@ -132,15 +132,27 @@ class KafkaServer(ServerProcess):
 
     Args:
         properties: more of the broker's properties.
+        joins: another one whose cluster it is a further broker of. That one is the controller, so
+            it must be started first, and the cluster lives only as long as it.
 
     With it, ``with KafkaServer() as kafka: kafka.address`` is what goes into
     ``bootstrap_servers``.
     """
 
-    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, properties: Mapping[str, str] | None = None, *, joins: "KafkaServer | None" = None
+    ) -> None:
         super().__init__()
-        self._port, self._controller = _free_ports(2)
+        self._port, own = _free_ports(2)
+        self._joins = joins is not None
+        self.controller: str = f"127.0.0.1:{own}" if joins is None else joins.controller
+        """Where the brokers of its cluster find their controller."""
         self._properties = dict(properties or {})
+
+    @property
+    def node(self) -> int:
+        """Its id in the cluster."""
+        return self._port if self._joins else 1
 
     @property
     def address(self) -> str:
@@ -170,14 +182,14 @@ class KafkaServer(ServerProcess):
         return head[4:10] == b"\x00\x00\x00\x01\x00\x00"
 
     def _settings(self) -> dict[str, str]:
-        plain, controller = f"127.0.0.1:{self._port}", f"127.0.0.1:{self._controller}"
+        listener = f"PLAINTEXT://{self.address}"
         return {
-            "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.voters": f"1@{controller}",
+            "process.roles": "broker" if self._joins else "broker,controller",
+            "node.id": str(self.node),
+            "controller.quorum.voters": f"1@{self.controller}",
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://{plain},CONTROLLER://{controller}",
-            "advertised.listeners": f"PLAINTEXT://{plain}",
+            "listeners": listener if self._joins else f"{listener},CONTROLLER://{self.controller}",
+            "advertised.listeners": listener,
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "log.dirs": str(self._folder / "data"),
             "auto.create.topics.enable": "false",

@@ -78,6 +78,7 @@ splits = st.builds(
     data=st.dictionaries(st.text(max_size=5), st.integers() | st.text() | st.none(), max_size=3),
     size=st.integers(0, 10**12),
     only=st.none() | st.just((1, 5, 9)),
+    kept=st.none() | st.just(({"value": "eA=="}, None, "more")),
 )
 loads = st.builds(
     Load,

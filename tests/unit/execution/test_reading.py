@@ -52,6 +52,9 @@ class Log(PartitionedSpout):
     def read(self, split: Split) -> Iterable[Sequence[Any] | None]:
         return self.pieces
 
+    def partition(self, split: Split) -> str:
+        return str(split.data.get("of", ""))
+
 
 class Queue(Spout):
     """Its messages come in a packet."""
@@ -237,6 +240,14 @@ def test_a_retry_may_read_more_than_it_wants() -> None:
     assert found == {FIRST: "b", FIRST + 1: "c"}
     assert not notes
     assert not entries
+
+
+def test_what_is_skipped_is_counted_by_partition_if_there_are_any() -> None:
+    """For people: to see that a log is compacted, not lost."""
+    plan = plan_of(Log([["a"], None, None], "f string"), Shuffle())
+    for data, names in (({}, ["skipped"]), ({"of": "p/0"}, ["skipped", "skipped in p/0"])):
+        report = read(plan, load_of(plan, count=3, split=Split(count=3, data=data)))[-1]
+        assert report.metrics.user == tuple((name, 2.0) for name in names)
 
 
 def test_nothing_is_tracked_without_ackers() -> None:

@@ -102,6 +102,8 @@ class KafkaDesk:
         try:
             done = self._consumer.commit(offsets=wanted, asynchronous=False)
         except KafkaException as error:
+            if error.args[0].code() in UNKNOWN_TOPIC:  # of all of them: they are gone
+                return
             raise self._troubles.error("commit offsets", error) from error
         for one in done or ():
             if one.error is not None and one.error.code() not in UNKNOWN_TOPIC:

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from sparkstorm.errors import SpoutConnectionError
-from sparkstorm.kafka.client.topics import describe
+from sparkstorm.kafka.client.topics import await_topics
 from sparkstorm.kafka.client.troubles import make
 from sparkstorm.kafka.cluster import Cluster, Partition
 from sparkstorm.kafka.records import Record
@@ -64,11 +64,8 @@ class RangeReader:
             return known
         if self._admin is None:
             self._admin, self._admin_troubles = make(AdminClient, self._cluster)
-        secs, found, deadline = self._cluster.timeout_secs, {}, self._deadline()
-        while name not in found and time.monotonic() < deadline:
-            found = describe(self._admin, [name], secs, self._admin_troubles)
-            if name not in found:
-                time.sleep(_LOOK_SECS)
+        secs = self._cluster.timeout_secs
+        found = await_topics(self._admin, [name], secs, self._admin_troubles, patience_secs=secs)
         self._known[name] = (time.monotonic(), found[name].id if name in found else None)
         return self._known[name][1]
 

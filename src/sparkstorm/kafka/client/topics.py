@@ -1,14 +1,36 @@
 """Topics as a cluster describes them."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from confluent_kafka import KafkaException, TopicCollection
 
-from sparkstorm.kafka.client.troubles import UNKNOWN_TOPIC, Troubles
+from sparkstorm.errors import SpoutConnectionError
+from sparkstorm.kafka.client.troubles import UNKNOWN_TOPIC, RefusedError, Troubles
 from sparkstorm.kafka.cluster import Topic
 
-__all__ = ["describe"]
+__all__ = ["await_topics", "describe"]
+
+_LOOK_SECS = 0.1
+_FIRST_SHARE = 0.3
+"""How much of the time the first try to describe topics has."""
+
+
+def await_topics(
+    admin: Any, names: Sequence[str], secs: float, troubles: Troubles, *, patience_secs: float
+) -> dict[str, Topic]:
+    """Describe topics, asking again for a while: brokers that have just started know of none.
+
+    Raises:
+        SpoutConnectionError: no answer.
+    """
+    deadline = time.monotonic() + patience_secs
+    while True:
+        found = describe(admin, names, secs, troubles)
+        if len(found) == len(set(names)) or time.monotonic() >= deadline:
+            return found
+        time.sleep(_LOOK_SECS)
 
 
 def describe(admin: Any, names: Sequence[str], secs: float, troubles: Troubles) -> dict[str, Topic]:
@@ -17,6 +39,23 @@ def describe(admin: Any, names: Sequence[str], secs: float, troubles: Troubles) 
     Raises:
         SpoutConnectionError: no answer.
     """
+    try:
+        return _describe(admin, names, secs * _FIRST_SHARE, troubles)
+    except RefusedError:
+        raise
+    except SpoutConnectionError:
+        # librdkafka asks the broker that it last knew as the controller, and that may be gone: it
+        # does not look for another one until it is made to
+        try:
+            admin.list_topics(timeout=secs)
+        except KafkaException as error:
+            raise troubles.error("describe topics", error) from error
+        return _describe(admin, names, secs, troubles)
+
+
+def _describe(
+    admin: Any, names: Sequence[str], secs: float, troubles: Troubles
+) -> dict[str, Topic]:
     try:
         asked = admin.describe_topics(TopicCollection(list(names)), request_timeout=secs)
     except KafkaException as error:

@@ -6,6 +6,7 @@ else.)
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
@@ -53,14 +54,19 @@ class Troubles:
 
     def error(self, what: str, cause: object = "") -> SpoutConnectionError:
         """Return the error of a request that failed."""
-        self.serve()
+        text, refused = self.told(what, cause)
+        return (RefusedError if refused else SpoutConnectionError)(text)
+
+    def told(self, what: str, cause: object = "") -> tuple[str, bool]:
+        """Put a request that failed into words, and tell whether it was refused for good."""
+        with suppress(KafkaException):  # what is fatal is raised there once more
+            self.serve()
         said = cause.args[0] if isinstance(cause, KafkaException) else cause
         text = said.str() if isinstance(said, KafkaError) else str(said)
         reason = "; ".join(dict.fromkeys(filter(None, (text, self.last)))) or "no answer"
         refused = self._refused or (isinstance(said, KafkaError) and said.code() in _REFUSALS)
         self.last, self._refused = "", False
-        kind = RefusedError if refused else SpoutConnectionError
-        return kind(f"cannot {what} at {self._cluster.bootstrap_servers}: {reason}")
+        return f"cannot {what} at {self._cluster.bootstrap_servers}: {reason}", refused
 
 
 def make(

@@ -1,0 +1,46 @@
+"""Where the partitions of a spout stand, as a table of what there is to say."""
+
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from sparkstorm.metrics import PartitionStatistics
+
+__all__ = ["partition_table"]
+
+_ALWAYS = ("lag", "committed")
+_IF_ANY = ("acked_beyond", "in_flight", "in_retry", "dead_letters", "skipped", "expired")
+
+_MOST_ROWS = 20
+_MOST_TEXT = 100
+"""Characters of a reason; the dead letter, or the log, has all of it."""
+
+
+def partition_table(spout: str, partitions: Sequence[PartitionStatistics]) -> Table:
+    """Return the table; of many partitions those that are furthest behind.
+
+    A column in which every number is 0 is left out. Below it says what the partitions wait for.
+    """
+    behind = sorted(partitions, key=lambda one: (-one.lag, one.partition))[:_MOST_ROWS]
+    shown = [one for one in partitions if one in behind]
+    columns = [*_ALWAYS, *(name for name in _IF_ANY if any(getattr(p, name) for p in partitions))]
+    table = Table(title=f"partitions of {spout}", title_justify="left", caption_justify="left")
+    table.add_column("")
+    for column in columns:
+        table.add_column(column.replace("_", " "), justify="right")
+    for one in shown:
+        table.add_row(one.partition, *(f"{getattr(one, column):,}" for column in columns))
+    left = len(partitions) - len(shown)
+    notes = [f"and {left:,} more, which are less far behind"] if left else []
+    table.caption = "\n".join([*notes, *filter(None, map(_waiting, shown))]) or None
+    return table
+
+
+def _waiting(one: PartitionStatistics) -> str:
+    """What holds back the commit of a partition."""
+    if one.oldest is None:
+        return ""
+    why = one.held_why.partition("\n")[0][:_MOST_TEXT]
+    failed = f", which failed in {one.held_by}: {why}" if one.held_by else ""
+    paused = "; it is paused until then" if one.paused else ""
+    return f"{one.partition} waits for {one.oldest:,}{failed}{paused}"

@@ -1,0 +1,81 @@
+"""What is written of a tuple: everything that a producer would choke on fails the tuple."""
+
+from typing import Any
+
+import pytest
+
+import sparkstorm as ss
+from sparkstorm.kafka import KafkaBolt, KafkaSink
+from sparkstorm.kafka.formats import writer_of
+from sparkstorm.kafka.outgoing import RecordMaker, size_of
+from sparkstorm.testing import FeederSpout, complete_topology
+
+
+class Show(ss.BasicBolt):
+    """Emits the record of each tuple."""
+
+    outputs = ("record",)
+
+    def __init__(self, maker: RecordMaker) -> None:
+        self._maker = maker
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        collector.emit([self._maker.record(tup)])
+
+
+def maker_of(**more: Any) -> RecordMaker:
+    """What makes records of tuples with the fields ``key`` and ``value``."""
+    bare = writer_of("bytes")
+    given = {"topic": "t", "value": "value", "key": None, "headers": None}
+    return RecordMaker(**{**given, "write_value": bare, "write_key": bare, **more})
+
+
+def made(maker: RecordMaker, key: Any, value: Any) -> Any:
+    """The record of a tuple, or why there is none."""
+    feeder = FeederSpout(["key", "value"])
+    builder = ss.TopologyBuilder()
+    builder.set_spout("in", feeder)
+    builder.set_bolt("show", Show(maker)).shuffle_grouping("in")
+    feeder.feed([key, value], msg_id=1)
+    feeder.end()
+    done = complete_topology(builder.create_topology())
+    return done.values("show")[0][0] if feeder.acked else feeder.failures[0].message
+
+
+def test_names_and_functions_choose_what_is_written() -> None:
+    maker = maker_of(
+        topic=lambda tup: f"t-{tup['key']}",
+        key="key",
+        write_key=writer_of("string"),
+        value=lambda tup: {"v": tup["value"]},
+        write_value=writer_of("json"),
+        headers=lambda tup: [("n", b"1"), ("none", None)],
+    )
+    record = made(maker, "k", 7)
+    assert record == ("t-k", b'{"v":7}', b"k", (("n", b"1"), ("none", None)))
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"topic": lambda tup: None}, "None is no name of a topic"),
+        ({"topic": lambda tup: ""}, "'' is no name of a topic"),
+        ({"write_value": lambda value: "text"}, "its value is written as str, not as bytes"),
+        ({"key": "key", "write_key": lambda value: 7}, "its key is written as int, not as bytes"),
+        ({"headers": lambda tup: [("n", 1)]}, "('n', 1) is no header"),
+        ({"value": "valeu"}, "valeu"),
+    ],
+)
+def test_what_cannot_be_written_fails_the_tuple(more: Any, why: str) -> None:
+    assert why in made(maker_of(**more), "k", b"v")
+
+
+def test_a_size_covers_all_parts() -> None:
+    assert size_of(("t", b"v" * 10, b"k" * 5, (("né", b"h" * 3), ("m", None)))) >= 10 + 5 + 7
+    assert size_of(("t", None, None, ())) > 0
+
+
+@pytest.mark.parametrize("kind", [KafkaBolt, KafkaSink])
+def test_an_empty_topic_is_refused(kind: Any) -> None:
+    with pytest.raises(ss.ConfigError, match="topic is empty"):
+        kind("", bootstrap_servers="k:1")
