@@ -27,7 +27,7 @@ def _postgres(absent: Callable[[str], NoReturn]) -> None:
 
 def test_transfers_while_things_die(run_loop: Callable[..., dict[str, Any]]) -> None:
     """The driver, a worker, and the connection to the database."""
-    options = ["--transfers", "1200", "--victims", "driver,worker,connections"]
+    options = ["--transfers", "800", "--victims", "driver,worker,connections"]
     assert len(run_loop("bank_loop.py", *options, secs=280)["killed"]) == 3
 
 

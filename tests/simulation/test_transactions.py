@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparkstorm as ss
@@ -65,6 +65,7 @@ def test_crashes_at_every_moment(seed: int) -> None:
     assert sorted(number for _, number in outcome.given_up) == [7, 19]
 
 
+@settings(max_examples=40)  # each is a whole life of several drivers
 @given(st.integers(0, 1 << 32))
 def test_all_faults_together(seed: int) -> None:
     """Lost and doubled packets, repeated tasks, lost jobs and outcomes, and crashes."""

@@ -2,8 +2,7 @@
 
 import heapq
 import itertools
-import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
@@ -14,20 +13,19 @@ import numpy as np
 from sparkstorm.acking.ids import U64, make_root
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import PartitionedSpout, Positions, Split
-from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.delivery.given_up import GivenUp, SplitLetters
 from sparkstorm.delivery.hosted import SpoutLog
 from sparkstorm.delivery.letters import LetterWriter, given_up_text
-from sparkstorm.delivery.payloads import Payload, read_payloads, read_payloads_apart
 from sparkstorm.delivery.plans import Outstanding
 from sparkstorm.delivery.remembered import DIED_OF_IT
 from sparkstorm.delivery.retry import RetryPolicy
-from sparkstorm.errors import ComponentError, SparkstormError, SpoutConnectionError
+from sparkstorm.errors import ComponentError, SparkstormError
 from sparkstorm.execution.reading import Load
 from sparkstorm.metrics import PartitionStatistics, TaskMetrics, skipped_in
-from sparkstorm.planning.plan import Plan, StreamKey
+from sparkstorm.planning.plan import Plan
 from sparkstorm.streams import DEFAULT_STREAM
-from sparkstorm.verdicts import Failure, Reason
+from sparkstorm.verdicts import Failure
 
 __all__ = ["PartitionedTask", "Piece", "partitions_of", "ranges_of"]
 
@@ -65,40 +63,9 @@ class _Pending:
             return self.split
         return self.split.narrow(np.flatnonzero(self.left).tolist())
 
-
-class _GivenUp(NamedTuple):
-    """Messages of one split that will not be tried again, all for the same reason."""
-
-    pending: _Pending
-    group: list[tuple[int, Failure]]
-
-    @property
-    def attempts(self) -> int:
-        """How often they were tried, their batch having been run again perhaps."""
-        return self.pending.attempt + self.group[0][1].attempt - 1
-
-    @property
-    def source(self) -> "_Source":
-        """What has to be read for their payload."""
-        apart = self.group[0][1].reason is Reason.LOST
-        return _Source(json.dumps(self.pending.split.data, sort_keys=True), apart)
-
-    def place(self, position: int) -> int:
-        """A position in the whole split, of which the pending one may be a part."""
-        only = self.pending.split.only
-        return position if only is None else only[position]
-
-    def kept(self, position: int) -> Any:
-        """What the spout has kept of a message."""
-        kept = self.pending.split.kept
-        return None if kept is None else kept[position]
-
-
-class _Source(NamedTuple):
-    """A whole split, and whether to read it in a process of its own: it may be what kills one."""
-
-    data: str
-    apart: bool
+    def given_up(self, group: list[tuple[int, Failure]]) -> GivenUp:
+        """These of its messages, if they are not to be tried again."""
+        return GivenUp(self.split, self.attempt, self.since, group)
 
 
 @final
@@ -123,7 +90,9 @@ class PartitionedTask:
         self._policy = RetryPolicy.of(self._config)
         self._spout: PartitionedSpout = cloudpickle.loads(cloudpickle.dumps(spec.component))
         self._clock = office.clock
-        self._letters = LetterWriter(plan, component, task, office)
+        writer = LetterWriter(plan, component, task, office)
+        self._now = writer.now
+        self._letters = SplitLetters(plan, component, self._spout, writer)
         self._pending: dict[int, _Pending] = {}
         self._retries: list[tuple[float, int, Outstanding]] = []
         self._suspects: list[Outstanding] = []
@@ -188,7 +157,7 @@ class PartitionedTask:
                 splits = [split for split in self._spout.plan(min(each, limit)) if split.count]
             if not splits:
                 break
-            planned += [Piece(split, 1, self._letters.now()) for split in splits]
+            planned += [Piece(split, 1, self._now()) for split in splits]
             limit -= sum(split.count for split in splits)
         return planned
 
@@ -231,7 +200,7 @@ class PartitionedTask:
             failure = replace(DIED_OF_IT, attempt=attempt)
             if self._policy.delay(attempt=attempt, key=first) is None:
                 self._fail(pending.split, [(0, 1)], failure)
-                self._bury([_GivenUp(pending, [(0, DIED_OF_IT)])], now)
+                self._bury([pending.given_up([(0, DIED_OF_IT)])], now)
                 return
             attempt += 1
         item = Outstanding(
@@ -266,7 +235,7 @@ class PartitionedTask:
 
     def deliver(self, acked: U64, failed: Sequence[tuple[int, Failure]], now: float) -> None:
         """Call the spout's ack and fail, and set aside what is to be tried again."""
-        given_up: list[_GivenUp] = []
+        given_up: list[GivenUp] = []
         for first, pending in list(self._pending.items()):
             last = first + pending.split.count
             start, stop = np.searchsorted(acked, np.array([first, last], np.uint64))
@@ -325,21 +294,21 @@ class PartitionedTask:
 
     def _retry(
         self, first: int, pending: _Pending, broken: list[tuple[int, Failure]], now: float
-    ) -> list[_GivenUp]:
+    ) -> list[GivenUp]:
         """Those that failed for one reason are tried again together; return those that are not."""
         by_reason: dict[tuple[str, str, str, int], list[tuple[int, Failure]]] = {}
         for position, failure in broken:
             same = (failure.reason.value, failure.component, failure.message, failure.attempt)
             by_reason.setdefault(same, []).append((position, failure))
-        given_up: list[_GivenUp] = []
+        given_up: list[GivenUp] = []
         for group in by_reason.values():
             positions = np.array([position for position, _ in group], np.int64)
-            failure = replace(group[0][1], attempt=_GivenUp(pending, group).attempts)
+            failure = pending.given_up(group).failure
             self._fail(pending.split, ranges_of(positions), failure)
             key = first + int(positions[0])
             wait = self._wait(failure, key)
             if wait is None:
-                given_up.append(_GivenUp(pending, group))
+                given_up.append(pending.given_up(group))
                 continue
             split = pending.split.narrow(positions.tolist())
             attempt = pending.attempt + failure.counted
@@ -355,92 +324,25 @@ class PartitionedTask:
             return self._policy.pause(attempt=failure.attempt, key=key)
         return self._policy.delay(attempt=failure.attempt, key=key)
 
-    def _bury(self, given_up: Sequence[_GivenUp], now: float) -> None:
+    def _bury(self, given_up: Sequence[GivenUp], now: float) -> None:
         """Write the letters of messages that were given up, then tell the spout and people."""
-        letters: dict[int, list[DeadLetter]] = {}
-        if given_up and self._letters.desk.keeps:
-            payloads, away = self._read_payloads(given_up)
-            given_up = [one for one in given_up if not self._put_off(one, away, now)]
-            letters = {n: self._letters_of(one, payloads) for n, one in enumerate(given_up)}
-            self._letters.desk.post([letter for group in letters.values() for letter in group])
-        for number, one in enumerate(given_up):
-            count, failure = len(one.group), one.group[0][1]
-            positions = np.array([position for position, _ in one.group], np.int64)
-            self.given_up += count
-            self._spout.give_up(one.pending.split, ranges_of(positions), failure)
-            name = self._spout.msg_id(one.pending.split, int(positions[0]))
-            letter = letters[number][0] if letters else None
-            text = given_up_text(name, count, one.attempts, failure, letter)
-            self._log(self.component, self.task, "error", text)
-
-    def _put_off(self, one: _GivenUp, away: Collection[_Source], now: float) -> bool:
-        """Try messages once more instead of giving them up without their payloads."""
-        if one.source not in away or one.group[0][1].reason is Reason.EXPIRED:
-            return False
-        pending, positions = one.pending, [position for position, _ in one.group]
-        item = Outstanding(
-            owner=self.owner,
-            split=pending.split.narrow(positions),
-            attempt=pending.attempt,
-            since=pending.since,
-        )
-        self._set_aside(item, now + self._policy.pause(attempt=pending.attempt, key=positions[0]))
-        return True
-
-    def _read_payloads(
-        self, given_up: Sequence[_GivenUp]
-    ) -> tuple[dict[tuple[_Source, int], Payload], set[_Source]]:
-        """Read the payload of each message, by its source and its place in there.
-
-        Messages that the source no longer has are not looked for. Returns also the sources that do
-        not answer.
-        """
-        wanted: dict[_Source, dict[int, Any]] = {}
-        for one in given_up:
-            if one.group[0][1].reason is not Reason.EXPIRED:
-                found_here = {one.place(position): one.kept(position) for position, _ in one.group}
-                wanted.setdefault(one.source, {}).update(found_here)
-        spec = self._plan.spec(self.component)
-        spout: Any = cloudpickle.loads(cloudpickle.dumps(spec.component))
-        stream = self._plan.stream(StreamKey(self.component, DEFAULT_STREAM))
-        found: dict[tuple[_Source, int], Payload] = {}
-        away: set[_Source] = set()
-        for source, chosen in wanted.items():
-            places = tuple(sorted(chosen))
-            kept = tuple(chosen[place] for place in places)
-            split = Split(count=len(places), data=json.loads(source.data), only=places, kept=kept)
-            read = read_payloads_apart if source.apart else read_payloads
-            try:
-                payloads = read(spout, split, stream)
-            except SpoutConnectionError:
-                away.add(source)
-                continue
-            found.update(((source, place), p) for place, p in zip(places, payloads, strict=True))
-        return found, away
-
-    def _letters_of(
-        self, one: _GivenUp, payloads: Mapping[tuple[_Source, int], Payload]
-    ) -> list[DeadLetter]:
-        split, letters = one.pending.split, []
-        for position, failure in one.group:
-            place = one.place(position)
-            payload = payloads.get((one.source, place), _EXPIRED)
-            letters.append(
-                self._letters.letter(
-                    self._spout.msg_id(split, position),
-                    replace(failure, attempt=one.attempts),
-                    stream=DEFAULT_STREAM,
-                    attempts=one.attempts,
-                    began=one.pending.since,
-                    values=payload.values,
-                    note=payload.note,
-                    source={**split.data, "position": place, **payload.origin},
-                )
+        done, later = self._letters.write(given_up)
+        for one in later:
+            item = Outstanding(
+                owner=self.owner,
+                split=one.split.narrow(one.positions),
+                attempt=one.attempt,
+                since=one.since,
             )
-        return letters
-
-
-_EXPIRED = Payload(None, "the source no longer has the message")
+            key = one.positions[0]
+            self._set_aside(item, now + self._policy.pause(attempt=one.attempt, key=key))
+        for one, letter in done:
+            self.given_up += len(one.group)
+            positions = ranges_of(np.array(one.positions, np.int64))
+            self._spout.give_up(one.split, positions, one.group[0][1])
+            name = self._spout.msg_id(one.split, one.positions[0])
+            text = given_up_text(name, len(one.group), one.attempts, one.group[0][1], letter)
+            self._log(self.component, self.task, "error", text)
 
 
 def partitions_of(
