@@ -41,7 +41,8 @@ class Pass(ss.BasicBolt):
 def fill(address: str) -> None:
     """Make the topic and produce the records."""
     client = {"bootstrap.servers": address}
-    for made in AdminClient(client).create_topics([NewTopic(_TOPIC, 1)]).values():
+    admin = AdminClient(client)  # must outlive its answers
+    for made in admin.create_topics([NewTopic(_TOPIC, 1)]).values():
         made.result()
     producer = Producer({**client, "queue.buffering.max.messages": RECORDS})
     for number in range(RECORDS):
