@@ -23,7 +23,7 @@ import processes
 
 _HERE = Path(__file__).parent
 _WORDS_PER_LINE = 12
-_ROLL_CALL_SECS = 120.0
+_ROLL_CALL_SECS = 300.0
 
 
 class KillLoop:
