@@ -7,7 +7,7 @@ from typing import final
 
 from sparkstorm.acking.tally import RootRange, merge_ranges
 from sparkstorm.delivery.plans import BatchPlan
-from sparkstorm.delivery.recovery import join_rows, pairs_of, split_rows
+from sparkstorm.delivery.recovery import carried, join_rows, pairs_of, split_rows
 from sparkstorm.errors import CheckpointError
 from sparkstorm.verdicts import Failure
 
@@ -50,19 +50,12 @@ class Decision:
 
     def carried_over(self, was: BatchPlan, now: BatchPlan) -> "Decision":
         """Return it for the same loads with the roots of a later driver."""
-        given_up: dict[int, Failure] = {}
-        excluded: list[RootRange] = []
-        for old, new in pairs_of(was, now):
-            excluded += (
-                RootRange(new.first + part.first - old.first, part.count)
-                for part in _inside(self.excluded, old)
-            )
-            given_up.update(
-                (new.first + root - old.first, failure)
-                for root, failure in self.given_up.items()
-                if old.first <= root < old.first + old.count
-            )
-        return replace(self, excluded=merge_ranges(excluded), given_up=given_up)
+        excluded = merge_ranges(
+            RootRange(new.first + part.first - old.first, part.count)
+            for old, new in pairs_of(was, now)
+            for part in _inside(self.excluded, old)
+        )
+        return replace(self, excluded=excluded, given_up=carried(self.given_up, was, now))
 
     def to_bytes(self) -> bytes:
         """Return it as bytes for :meth:`from_bytes`."""

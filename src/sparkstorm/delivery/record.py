@@ -8,10 +8,11 @@ from typing import final
 
 import numpy as np
 
-from sparkstorm.acking.ledger import Ledger, Verdicts
+from sparkstorm.acking.ledger import Verdicts
 from sparkstorm.acking.tally import RootRange, TallyResult, merge_ranges
 from sparkstorm.delivery.decision import Decision
 from sparkstorm.delivery.plans import BatchPlan
+from sparkstorm.delivery.recovery import ended_by
 from sparkstorm.errors import AttributeStateError, BatchError, ComponentError, SparkstormError
 from sparkstorm.execution.acker import decode_result
 from sparkstorm.execution.batch import BatchInfo
@@ -89,9 +90,7 @@ class BatchRecord:
 
     def failing(self) -> dict[int, Failure]:
         """The roots that failed although they were not left out; to be asked after its job."""
-        ledger = Ledger(None, 0.0)
-        ledger.begin(self.plan.ranges)
-        failed = ledger.settle(self.plan.ranges, self.results or (), 0.0).failed
+        failed = ended_by(self.plan, self.results or ()).failed
         roots = np.array(list(failed), np.uint64)
         wanted = roots[~self.info.is_excluded(roots)]
         return {root: failed[root] for root in wanted.tolist()}

@@ -1,17 +1,26 @@
 """What an earlier driver left behind: the outcome of its last batch, and whose verdicts that is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from sparkstorm.acking.ids import U64
 from sparkstorm.acking.ledger import Ledger, Verdicts
-from sparkstorm.acking.tally import RootRange
+from sparkstorm.acking.tally import RootRange, TallyResult
 from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.execution.acker import decode_result
 from sparkstorm.execution.packet import Packet
+from sparkstorm.verdicts import Failure
 
-__all__ = ["carry_over", "decode_outcome", "join_rows", "pairs_of", "split_rows"]
+__all__ = [
+    "carried",
+    "carry_over",
+    "decode_outcome",
+    "ended_by",
+    "join_rows",
+    "pairs_of",
+    "split_rows",
+]
 
 _LENGTH_BYTES = 8
 
@@ -25,9 +34,13 @@ def join_rows(rows: Sequence[bytes]) -> bytes:
 
 def decode_outcome(data: bytes, plan: BatchPlan) -> Verdicts:
     """Return what ended by a batch, from the file that its driver wrote before the commit."""
+    return ended_by(plan, [decode_result(Packet.decode(row)) for row in split_rows(data)])
+
+
+def ended_by(plan: BatchPlan, results: Sequence[TallyResult]) -> Verdicts:
+    """Return what ended by a batch, whatever the ledger of its driver knows."""
     ledger = Ledger(None, 0.0)
     ledger.begin(plan.ranges)
-    results = [decode_result(Packet.decode(row)) for row in split_rows(data)]
     return ledger.settle(plan.ranges, results, 0.0)
 
 
@@ -40,18 +53,23 @@ def carry_over(ended: Verdicts, was: BatchPlan, now: BatchPlan, rest: Verdicts) 
         now: the same loads with roots of this driver.
         rest: the verdicts of the roots of ``now`` of which ``ended`` says nothing.
     """
-    acked, failed = [np.empty(0, np.uint64)], dict(rest.failed)
+    acked, failed = [np.empty(0, np.uint64)], {**rest.failed, **carried(ended.failed, was, now)}
     for old, new in pairs_of(was, now):
         acked.append(_inside(ended.acked, old) - np.uint64(old.first) + np.uint64(new.first))
-        failed.update(
-            (new.first + root - old.first, why)
-            for root, why in ended.failed.items()
-            if old.first <= root < old.first + old.count
-        )
     done = np.sort(np.concatenate(acked))
     for root in done.tolist():
         failed.pop(root, None)
     return Verdicts(done, failed)
+
+
+def carried(failures: Mapping[int, Failure], was: BatchPlan, now: BatchPlan) -> dict[int, Failure]:
+    """Return failures of roots of one plan as those of the same loads' roots in the other."""
+    return {
+        new.first + root - old.first: why
+        for old, new in pairs_of(was, now)
+        for root, why in failures.items()
+        if old.first <= root < old.first + old.count
+    }
 
 
 def pairs_of(was: BatchPlan, now: BatchPlan) -> Iterator[tuple[RootRange, RootRange]]:
