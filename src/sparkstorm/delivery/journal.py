@@ -31,6 +31,7 @@ class Journal:
         self._files = files
         self._fence = fence
         self._read_epoch = fence.epoch
+        self._decisions_there = True  # perhaps, of an earlier driver
 
     def check(self) -> None:
         """Make sure that this driver may still write.
@@ -80,6 +81,7 @@ class Journal:
             SupersededError: another run has taken over, and may not have seen it; it must not be
                 acted upon.
         """
+        self._decisions_there = True
         self._write("decisions", number, data)
         self.check()
 
@@ -95,9 +97,14 @@ class Journal:
         """Drop what no restart can need, once a new plan is written; nothing of later epochs."""
         for epoch, number in self._sorted("plans")[:-_KEPT]:
             self._files.delete(_name("plans", epoch, number))
-        for folder in ("outcomes", "decisions"):
-            for epoch, number in self._sorted(folder):
-                self._files.delete(_name(folder, epoch, number))
+        self._delete_all("outcomes")
+        if self._decisions_there:  # else each batch would look for them, perhaps far away
+            self._delete_all("decisions")
+            self._decisions_there = False
+
+    def _delete_all(self, folder: str) -> None:
+        for epoch, number in self._sorted(folder):
+            self._files.delete(_name(folder, epoch, number))
 
     def _write(self, folder: str, number: int, data: bytes) -> None:
         self.check()
