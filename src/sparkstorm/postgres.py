@@ -98,14 +98,12 @@ class PostgresSink(CommitterBolt):
     def _is_new(self, cursor: "psycopg.Cursor[Any]", transaction: Transaction) -> bool:
         """Store the number if it is higher than the last one; who else tries has to wait."""
         cursor.execute(
-            sql.SQL("INSERT INTO {} VALUES (%s, -1) ON CONFLICT DO NOTHING").format(self._table),
-            [transaction.owner],
-        )
-        cursor.execute(
             sql.SQL(
-                "UPDATE {} SET txid = %s, applied_at = now() WHERE owner = %s AND txid < %s"
+                "INSERT INTO {} AS known (owner, txid) VALUES (%s, %s) ON CONFLICT (owner) "
+                "DO UPDATE SET txid = excluded.txid, applied_at = now() "
+                "WHERE known.txid < excluded.txid"
             ).format(self._table),
-            [transaction.txid, transaction.owner, transaction.txid],
+            [transaction.owner, transaction.txid],
         )
         return bool(cursor.rowcount)
 
