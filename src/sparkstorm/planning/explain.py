@@ -61,7 +61,7 @@ def _stream_lines(plan: Plan, key: StreamKey) -> Iterator[str]:
     for route in plan.routes[key]:
         yield f"      → {route.target} by {describe(route.grouping)}"
     if not plan.routes[key]:
-        staged = key in plan.to_driver and key.component in plan.committers
+        staged = key.component in plan.committers
         yield "      → committed by the driver" if staged else "      → nobody"
 
 
