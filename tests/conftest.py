@@ -2,13 +2,17 @@
 
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:  # tests without Spark do not load it
     from pyspark.sql import SparkSession
+
+    from sparkstorm.testing.servers import ServerProcess
+
+    Server = TypeVar("Server", bound=ServerProcess)
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
@@ -49,6 +53,21 @@ def absent(in_ci: bool) -> Callable[[str], NoReturn]:
         pytest.skip(reason)
 
     return give_up
+
+
+@pytest.fixture(scope="session")
+def started(absent: Callable[[str], NoReturn]) -> "Callable[[Server], Server]":
+    """Starts a server, which ends with its ``with`` block; skips here, fails in CI if it cannot."""
+    from sparkstorm.errors import EnvironmentFault
+
+    def start(server: "Server") -> "Server":
+        try:
+            server.start()
+        except EnvironmentFault as fault:
+            absent(str(fault))
+        return server
+
+    return start
 
 
 # --- Spark -------------------------------------------------------------------------------------

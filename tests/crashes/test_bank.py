@@ -5,24 +5,22 @@ from typing import Any, NoReturn
 
 import pytest
 
-from sparkstorm.errors import EnvironmentFault
 from sparkstorm.testing import PostgresServer
 
 pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(autouse=True)
-def _postgres(absent: Callable[[str], NoReturn]) -> None:
+def _postgres(
+    absent: Callable[[str], NoReturn], started: Callable[[PostgresServer], PostgresServer]
+) -> None:
     """What the loop needs, beside Java."""
     try:
         import psycopg  # noqa: F401
     except ImportError:
         absent("psycopg is not installed")
-    try:
-        with PostgresServer():
-            pass
-    except EnvironmentFault as fault:
-        absent(str(fault))
+    with started(PostgresServer()):
+        pass
 
 
 def test_transfers_while_things_die(run_loop: Callable[..., dict[str, Any]]) -> None:

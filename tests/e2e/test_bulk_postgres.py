@@ -7,7 +7,6 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.bolts import BulkWriterBolt
-from sparkstorm.errors import EnvironmentFault
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock, PostgresServer, QueueSpout
 
 try:
@@ -38,16 +37,13 @@ class Readings(BulkWriterBolt):
 
 
 @pytest.fixture
-def postgres(absent: Callable[[str], NoReturn]) -> Iterator[PostgresServer]:
+def postgres(
+    absent: Callable[[str], NoReturn], started: Callable[[PostgresServer], PostgresServer]
+) -> Iterator[PostgresServer]:
     """A server with the two tables."""
     if psycopg is None:
         absent("psycopg is not installed")
-    server = PostgresServer()
-    try:
-        server.start()
-    except EnvironmentFault as fault:
-        absent(str(fault))
-    with server:
+    with started(PostgresServer()) as server:
         with psycopg.connect(server.dsn) as connection:
             connection.execute(
                 "create table readings (sensor bigint primary key, value double precision,"

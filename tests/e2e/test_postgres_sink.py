@@ -27,16 +27,13 @@ INSERT = "insert into words values (%s, %s)"
 
 
 @pytest.fixture(scope="module")
-def server(absent: Callable[[str], NoReturn]) -> Iterator[PostgresServer]:
+def server(
+    absent: Callable[[str], NoReturn], started: Callable[[PostgresServer], PostgresServer]
+) -> Iterator[PostgresServer]:
     """A server."""
     if psycopg is None:
         absent("psycopg is not installed")
-    server = PostgresServer()
-    try:
-        server.start()
-    except EnvironmentFault as fault:
-        absent(str(fault))
-    with server:
+    with started(PostgresServer()) as server:
         yield server
 
 

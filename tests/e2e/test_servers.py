@@ -3,7 +3,6 @@
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
@@ -22,15 +21,10 @@ def accepts(address: str) -> bool:
 @pytest.mark.e2e
 @pytest.mark.parametrize("kind", [KafkaServer, ZooKeeperServer, PostgresServer])
 def test_a_server_comes_back_after_a_crash(
-    kind: Callable[[], ServerProcess], absent: Callable[[str], NoReturn]
+    kind: Callable[[], ServerProcess], started: Callable[[ServerProcess], ServerProcess]
 ) -> None:
     """It answers on the same address as before, and nothing is left when the block ends."""
-    server = kind()
-    try:
-        server.start()
-    except EnvironmentFault as fault:
-        absent(str(fault))
-    with server:
+    with started(kind()) as server:
         address = server.address
         server.kill()
         assert not accepts(address)

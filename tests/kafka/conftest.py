@@ -4,7 +4,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 import confluent_kafka as ck
 import pytest
@@ -18,7 +18,6 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from sparkstorm.errors import EnvironmentFault
 from sparkstorm.testing import KafkaServer
 
 _PATIENCE_SECS = 60.0
@@ -230,36 +229,27 @@ def wait_for(condition: Callable[[], bool], secs: float = _PATIENCE_SECS) -> Non
         time.sleep(0.02)
 
 
-def started(server: KafkaServer, absent: Callable[[str], NoReturn]) -> KafkaServer:
-    """Start a server, or skip the test."""
-    try:
-        server.start()
-    except EnvironmentFault as fault:
-        absent(str(fault))
-    return server
-
-
 @pytest.fixture(scope="session")
-def kafka(absent: Callable[[str], NoReturn]) -> Iterator[Hand]:
+def kafka(started: Callable[[KafkaServer], KafkaServer]) -> Iterator[Hand]:
     """A broker that stays up; each test makes topics of its own."""
-    with started(KafkaServer({"log.cleaner.backoff.ms": "200"}), absent) as server:
+    with started(KafkaServer({"log.cleaner.backoff.ms": "200"})) as server:
         yield Hand(server)
 
 
 @pytest.fixture
-def kafka_pair(absent: Callable[[str], NoReturn]) -> Iterator[tuple[Hand, KafkaServer]]:
+def kafka_pair(started: Callable[[KafkaServer], KafkaServer]) -> Iterator[tuple[Hand, KafkaServer]]:
     """A cluster of two brokers, the second of which a test may kill."""
     both = {"offsets.topic.replication.factor": "2"}
     first = KafkaServer(both)
     second = KafkaServer(both, joins=first)
-    with started(first, absent), second:
+    with started(first), second:
         hand = Hand(first)
         wait_for(lambda: second.node in hand.brokers())
         yield hand, second
 
 
 @pytest.fixture
-def mortal_kafka(absent: Callable[[str], NoReturn]) -> Iterator[Hand]:
+def mortal_kafka(started: Callable[[KafkaServer], KafkaServer]) -> Iterator[Hand]:
     """A broker of one test alone, which may kill it."""
-    with started(KafkaServer(), absent) as server:
+    with started(KafkaServer()) as server:
         yield Hand(server)

@@ -3,13 +3,12 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
 
 import sparkstorm as ss
-from sparkstorm.errors import EnvironmentFault
 from sparkstorm.kafka import KafkaSpout, ZooKeeperProgress
 from sparkstorm.testing import LocalRunner, ZooKeeperServer
 
@@ -26,14 +25,9 @@ OLD_NODE = {
 
 
 @pytest.fixture(scope="module")
-def server(absent: Callable[[str], NoReturn]) -> Iterator[ZooKeeperServer]:
+def server(started: Callable[[ZooKeeperServer], ZooKeeperServer]) -> Iterator[ZooKeeperServer]:
     """ZooKeeper, for the tests of this file."""
-    zookeeper = ZooKeeperServer()
-    try:
-        zookeeper.start()
-    except EnvironmentFault as fault:
-        absent(str(fault))
-    with zookeeper:
+    with started(ZooKeeperServer()) as zookeeper:
         yield zookeeper
 
 
