@@ -3,8 +3,8 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, final
+from dataclasses import replace
+from typing import Any, final
 
 import cloudpickle
 import numpy as np
@@ -15,6 +15,7 @@ from sparkstorm.components.spout import Spout
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.delivery.attempts import Attempts, FailedMessage
+from sparkstorm.delivery.intake import Intake, Lot, Messages
 from sparkstorm.delivery.letters import LetterWriter, alike, given_up_text
 from sparkstorm.delivery.originals import GONE, Original, Originals, PendingLoad
 from sparkstorm.delivery.packing import encode_rows, packed_load
@@ -35,38 +36,6 @@ SpoutLog = Callable[[str, int, str, str], None]
 
 _MAX_LOAD_BYTES = 16 * 1024 * 1024
 """A load travels inside a Spark task, which may not exceed 128 MB (spark.rpc.message.maxSize)."""
-
-
-class _Lot(NamedTuple):
-    """What messages must have in common to travel in one load."""
-
-    stream: str
-    tracked: bool
-    attempt: int
-    width: int = 0
-
-
-@dataclass(slots=True)
-class _Intake:
-    """Messages emitted to one stream and not yet planned; tracked and untracked ones apart."""
-
-    rows: list[Sequence[Any]] = field(default_factory=list)
-    msg_ids: list[Hashable] = field(default_factory=list)
-    direct: list[int] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def original(self, row: int, stream: str, began: float) -> Original:
-        """One of the messages, as it was emitted."""
-        direct = self.direct[row] if self.direct else None
-        return Original(stream, tuple(self.rows[row]), direct, began)
-
-    def take(self, limit: int) -> "_Intake":
-        """Split off the first messages."""
-        taken = _Intake(self.rows[:limit], self.msg_ids[:limit], self.direct[:limit])
-        del self.rows[:limit], self.msg_ids[:limit], self.direct[:limit]
-        return taken
 
 
 @final
@@ -111,7 +80,8 @@ class HostedTask:
     """One task of a hosted spout: its instance, what it emitted, what is pending.
 
     ``step`` and ``deliver`` run on the task's own thread (or on the one thread of the in-process
-    runner); ``plan`` may run on another. Between them stands the lock of the intake.
+    runner); ``plan`` may run on another. Between them stand the intake, and the lock around what is
+    in flight.
     """
 
     def __init__(
@@ -131,13 +101,13 @@ class HostedTask:
         self._log = log
         self._arrived = arrived
         self._spout: Spout = cloudpickle.loads(cloudpickle.dumps(spec.component))
-        self._lock = threading.Lock()
         self._is_open = False
         self._attempts = Attempts()
         self._clock = office.clock
         self._letters = LetterWriter(plan, component, task, office)
-        self._intake: dict[_Lot, _Intake] = {}
+        self._intake = Intake()
         self._pending: dict[int, PendingLoad] = {}
+        self._lock = threading.Lock()
         self._in_flight = 0
         self._refused: deque[tuple[Hashable, Failure, Original]] = deque()
         self._config = plan.settings(component)
@@ -151,9 +121,7 @@ class HostedTask:
     @property
     def pending(self) -> int:
         """Messages emitted with an id and not yet acked or failed."""
-        with self._lock:
-            waiting = sum(len(box) for lot, box in self._intake.items() if lot.tracked)
-            return waiting + self._in_flight + len(self._refused)
+        return self._intake.tracked + self._in_flight + len(self._refused)
 
     @property
     def in_flight(self) -> int:
@@ -168,14 +136,12 @@ class HostedTask:
     @property
     def waiting(self) -> int:
         """Messages emitted and not yet in a batch."""
-        with self._lock:
-            return sum(len(box) for box in self._intake.values())
+        return len(self._intake)
 
     @property
     def widths(self) -> set[int]:
         """The widths of the suspects that wait (:mod:`remembered`)."""
-        with self._lock:
-            return {lot.width for lot, box in self._intake.items() if lot.width and len(box)}
+        return self._intake.widths
 
     @property
     def drained(self) -> bool:
@@ -237,13 +203,8 @@ class HostedTask:
             original = Original(stream, tuple(values), direct, self._letters.now())
             self._refused.append((msg_id, DIED_OF_IT, original))
             return
-        with self._lock:
-            lot = _Lot(stream, tracked, tries.attempt, tries.width)
-            box = self._intake.setdefault(lot, _Intake())
-            box.rows.append(tuple(values))
-            box.msg_ids.append(msg_id)
-            if direct is not None:
-                box.direct.append(direct)
+        lot = Lot(stream, tracked, tries.attempt, tries.width)
+        self._intake.add(lot, tuple(values), msg_id, direct)
         self._arrived.set()
         if msg_id is not None and not tracked:
             self._spout.ack(msg_id)
@@ -254,11 +215,8 @@ class HostedTask:
         Only suspects of a ``width``; by default only messages that are no suspects.
         """
         loads: list[tuple[Load, int]] = []
-        for lot in [lot for lot in list(self._intake) if lot.width == width]:
-            with self._lock:
-                taken = self._intake[lot].take(limit)
-                if not len(self._intake[lot]):
-                    del self._intake[lot]
+        for lot in self._intake.lots(width):
+            taken = self._intake.take(lot, limit)
             if len(taken):
                 load = self._load(lot, taken, sequence, lane + len(loads))
                 if load is not None:
@@ -369,11 +327,11 @@ class HostedTask:
             why = first.failure
             self.log("error", given_up_text(first.msg_id, len(same), first.attempts, why, kept))
 
-    def _load(self, lot: _Lot, taken: _Intake, sequence: int, lane: int) -> Load | None:
+    def _load(self, lot: Lot, taken: Messages, sequence: int, lane: int) -> Load | None:
         key = StreamKey(self.component, lot.stream)
         body = self._encode(key, taken)
         while body is not None and body.nbytes > _MAX_LOAD_BYTES and len(taken) > 1:
-            self._put_back(lot, taken, len(taken) // 2)
+            self._intake.put_back(lot, taken.cut(len(taken) // 2))  # they are too large together
             body = self._encode(key, taken)
         if body is None:
             return None
@@ -386,20 +344,7 @@ class HostedTask:
                 self._in_flight += body.count
         return load
 
-    def _put_back(self, lot: _Lot, taken: _Intake, keep: int) -> None:
-        """Leave all but the first messages to a later load: they are too large together."""
-        with self._lock:
-            box = self._intake.setdefault(lot, _Intake())
-            pairs: tuple[tuple[list[Any], list[Any]], ...] = (
-                (taken.rows, box.rows),
-                (taken.msg_ids, box.msg_ids),
-                (taken.direct, box.direct),
-            )
-            for mine, theirs in pairs:
-                theirs[:0] = mine[keep:]
-                del mine[keep:]
-
-    def _encode(self, key: StreamKey, taken: _Intake) -> Body | None:
+    def _encode(self, key: StreamKey, taken: Messages) -> Body | None:
         """Encode the messages; those that do not fit the declared fields fail and are left out."""
         stream = self._plan.stream(key)
         while taken.rows:
@@ -409,7 +354,7 @@ class HostedTask:
                 self._refuse(key, taken, error)
         return None
 
-    def _refuse(self, key: StreamKey, taken: _Intake, error: CoderError) -> None:
+    def _refuse(self, key: StreamKey, taken: Messages, error: CoderError) -> None:
         failure = Failure(
             reason=Reason.ERROR,
             component=self.component,
@@ -417,16 +362,14 @@ class HostedTask:
             message=f"stream {str(key)!r}: {error}",
             final=True,
         )
-        bad = set(error.rows)
         for row in error.rows:
             msg_id = taken.msg_ids[row]
             self.log("error", f"message {msg_id!r} cannot be sent: {failure.message}")
             if msg_id is not None and self._plan.tracked:
-                original = taken.original(row, key.stream, self._letters.now())
+                values, direct = tuple(taken.rows[row]), taken.direct_of(row)
+                original = Original(key.stream, values, direct, self._letters.now())
                 self._refused.append((msg_id, failure, original))
-        columns: tuple[list[Any], ...] = (taken.rows, taken.msg_ids, taken.direct)
-        for values in columns:
-            values[:] = [value for row, value in enumerate(values) if row not in bad]
+        taken.drop(error.rows)
 
     def _ended(self, count: int) -> None:
         """Count messages out; after the spout has heard of them, lest it look drained early."""
