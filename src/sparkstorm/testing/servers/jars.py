@@ -1,0 +1,74 @@
+"""The jars that servers run from: fetched once, or those that come with PySpark.
+
+Kafka's are fetched from Maven Central into a cache folder (45 MB, about 45 seconds) by the Ivy that
+comes with PySpark; no Maven, no container.
+"""
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TypeAlias
+
+from sparkstorm.errors import EnvironmentFault
+from sparkstorm.testing.servers.process import run
+
+__all__ = ["Module", "cached_jars", "java", "pyspark_jars"]
+
+Module: TypeAlias = tuple[str, str, str]
+"""Organisation, name and version of a module of Maven Central."""
+
+
+def cached_jars(name: str, modules: tuple[Module, ...]) -> str:
+    """Return a class path with these modules of Maven Central and all that they need."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sparkstorm"
+    folder = home / f"{name}-{modules[0][2]}"
+    if not folder.exists():
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home) as scratch:
+            _resolve(modules, Path(scratch))
+            # several processes may do this at once: whoever comes second finds it done
+            with contextlib.suppress(OSError):
+                (Path(scratch) / "jars").rename(folder)
+    return f"{folder}/*"
+
+
+def _resolve(modules: tuple[Module, ...], scratch: Path) -> None:
+    wanted = "".join(
+        f'<dependency org="{org}" name="{name}" rev="{rev}" conf="default->default"/>'
+        for org, name, rev in modules
+    )
+    (scratch / "ivy.xml").write_text(
+        '<ivy-module version="2.0"><info organisation="sparkstorm" module="servers"/>'
+        f"<dependencies>{wanted}</dependencies></ivy-module>"
+    )
+    ivy = next(pyspark_jars().glob("ivy-*.jar"), None)
+    if ivy is None:
+        raise EnvironmentFault(f"PySpark's folder {pyspark_jars()} has no Ivy to fetch jars with")
+    run(
+        [
+            *(java(), "-jar", str(ivy), "-ivy", str(scratch / "ivy.xml")),
+            *("-cache", str(scratch / "cache"), "-types", "jar", "bundle", "-warn", "-retrieve"),
+            f"{scratch}/jars/[artifact]-[revision](-[classifier]).[ext]",
+        ],
+        f"cannot fetch {modules[0][1]} from Maven Central (is there a network?)",
+    )
+
+
+def java() -> str:
+    """Return the program that runs them."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if program is None or not Path(program).exists():
+        raise EnvironmentFault("there is no Java to run the server with: install Java 17")
+    return program
+
+
+def pyspark_jars() -> Path:
+    """Return the folder of the jars that come with PySpark."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise EnvironmentFault("PySpark is not installed, whose jars the server needs")
+    return Path(found.origin).parent / "jars"

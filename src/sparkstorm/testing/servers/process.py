@@ -1,0 +1,154 @@
+"""A server process: a folder of its own, started, stopped, or killed."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Self
+
+from sparkstorm.errors import EnvironmentFault
+
+__all__ = ["LOOK_SECS", "STOP_SECS", "ServerProcess", "ask", "free_ports", "run"]
+
+STOP_SECS = 10.0
+"""How long a server may take to stop in good order."""
+
+LOOK_SECS = 0.05
+"""How long to wait between two looks."""
+
+_START_SECS = 60.0
+_LOG_LINES = 15
+
+
+class ServerProcess(ABC):
+    """A server with a folder of its own; a context manager that starts and stops it.
+
+    ``kill`` ends it as a crash would, ``start`` starts it again on the same folder and ports.
+    """
+
+    _user: str | None = None
+    """Who runs it, if not who runs the tests."""
+
+    _stop_signal = signal.SIGTERM
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="sparkstorm-server-"))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """Where clients connect: ``host:port``."""
+
+    @property
+    def log(self) -> str:
+        """What the server printed so far."""
+        path = self._folder / "console.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def start(self) -> None:
+        """Start it and wait until it answers a client; nothing happens if it runs.
+
+        Raises:
+            EnvironmentFault: a program or the network is missing, or it does not come up.
+        """
+        if self._process is not None and self._process.poll() is None:
+            return
+        command = self._command()
+        with (self._folder / "console.log").open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command
+                command,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                user=self._user,
+            )
+        deadline = time.monotonic() + _START_SECS
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                tail = "\n".join(self.log.splitlines()[-_LOG_LINES:])
+                raise EnvironmentFault(f"{type(self).__name__} did not come up:\n{tail}")
+            time.sleep(LOOK_SECS)
+
+    def stop(self) -> None:
+        """Stop it in good order, if it runs."""
+        self._end(self._stop_signal)
+
+    def kill(self) -> None:
+        """End it at once, as a crash would (``kill -9``)."""
+        self._end(signal.SIGKILL)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __repr__(self) -> str:
+        up = self._process is not None and self._process.poll() is None
+        return f"{type(self).__name__}({self.address}, {'up' if up else 'down'})"
+
+    @abstractmethod
+    def _command(self) -> list[str]:
+        """Prepare the folder and return the command."""
+
+    @abstractmethod
+    def _answers(self) -> bool:
+        """Whether a client gets an answer."""
+
+    def _end(self, how: signal.Signals) -> None:
+        process = self._process
+        if process is None or process.poll() is not None:
+            return
+        os.killpg(process.pid, how)
+        try:
+            process.wait(STOP_SECS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def run(command: list[str], what: str, user: str | None = None) -> None:
+    """Run a program to its end.
+
+    Raises:
+        EnvironmentFault: it has failed; the text says what it printed last.
+    """
+    done = subprocess.run(  # noqa: S603 - our own command
+        command, capture_output=True, text=True, user=user, cwd="/"
+    )
+    if done.returncode:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-_LOG_LINES:])
+        raise EnvironmentFault(f"{what}:\n{tail}")
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports of loopback that nobody listens on."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def ask(host: str, port: int, request: bytes, most: int) -> bytes:
+    """Send a request and return the answer's first bytes; nothing if there is no answer."""
+    with (
+        contextlib.suppress(OSError),
+        socket.create_connection((host, port), timeout=1.0) as link,
+    ):
+        link.sendall(request)
+        answer = b""
+        while len(answer) < most and (piece := link.recv(most - len(answer))):
+            answer += piece
+        return answer
+    return b""
