@@ -15,6 +15,12 @@ from sparkstorm.spark.driver.session import query_session
 
 __all__ = ["StateReader"]
 
+_COLUMNS = {
+    "chunks": ("key.key", "value.data"),
+    "entries": ("user_map_key.name", "user_map_value.data"),
+}
+"""Where Spark's state data source shows the names and contents of each state variable."""
+
 
 @final
 class StateReader:
@@ -71,9 +77,8 @@ class StateReader:
                 f"the checkpoint {self._checkpoint} has no state that Spark can read yet, or it "
                 f"is damaged: {_first_line(error)}"
             ) from error
-        return frame.select(
-            sf.col("user_map_key.name").alias("name"), sf.col("user_map_value.data").alias("data")
-        )
+        name, data = _COLUMNS[variable]
+        return frame.select(sf.col(name).alias("name"), sf.col(data).alias("data"))
 
 
 def _first_line(error: Exception) -> str:

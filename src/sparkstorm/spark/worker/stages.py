@@ -24,7 +24,7 @@ from sparkstorm.spark.worker.runtime import (
     settle_gc,
     workshop,
 )
-from sparkstorm.spark.worker.state_store import MapStateStore
+from sparkstorm.spark.worker.state_store import PartitionState, TaskStore
 
 __all__ = ["StageFunction", "StageProcessor"]
 
@@ -82,14 +82,12 @@ class StageProcessor(StatefulProcessor):
         self._reports = reports
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declare the state variables: chunks by name, and single entries if there are any."""
-        self._chunks = handle.getMapState("chunks", "name string", "data binary")
-        self._entries = None
-        if self._has_entries:
-            self._entries = handle.getMapState("entries", "name string", "data binary")
+        """Declare the state variables."""
+        self._state = PartitionState(handle, has_entries=self._has_entries)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timers: Any) -> Iterator[Row]:
         """Run the stage on one partition."""
+        self._state.begin(key)
         received = [(row["dest"], bytes(row["packet"])) for row in rows]
         job = StageJob(
             workshop=workshop(self._payload),
@@ -110,4 +108,4 @@ class StageProcessor(StatefulProcessor):
         """Nothing to close: bolts live on in the process."""
 
     def _store(self, namespace: str) -> ChunkStore:
-        return MapStateStore(self._chunks, self._entries, namespace)
+        return TaskStore(self._state, namespace)
