@@ -11,14 +11,20 @@ from types import ModuleType
 from typing import Any
 
 import cloudpickle
+import pyspark.cloudpickle
 import pytest
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+from pyspark.sql.types import StructType
 
 import sparkstorm as ss
 from sparkstorm.clock import SystemClock
 from sparkstorm.delivery.holder import Holder
 from sparkstorm.delivery.lease import Lease
 from sparkstorm.errors import BatchError
+from sparkstorm.spark import lowering
+from sparkstorm.spark.datasource import SparkstormSource
 from sparkstorm.spark.driver.checkpoint import HadoopFiles
+from sparkstorm.spark.rows import LOADS_DDL
 from sparkstorm.spouts import IteratorSpout
 from sparkstorm.testing import FeederSpout
 
@@ -50,11 +56,16 @@ class Broken(ss.PartitionedSpout):
 
 @pytest.fixture(autouse=True)
 def _ship_the_classes_of_this_module(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Send the bolts of this module to the workers, which cannot import it."""
+    """Send the classes of this module to the workers, which cannot import it.
+
+    Spark pickles data sources with a cloudpickle of its own.
+    """
     module: ModuleType = request.module
-    cloudpickle.register_pickle_by_value(module)
+    for pickler in (cloudpickle, pyspark.cloudpickle):
+        pickler.register_pickle_by_value(module)
     yield
-    cloudpickle.unregister_pickle_by_value(module)
+    for pickler in (cloudpickle, pyspark.cloudpickle):
+        pickler.unregister_pickle_by_value(module)
 
 
 @contextmanager
@@ -67,6 +78,25 @@ def running(spout: Any, session: Any, **options: Any) -> Iterator[Any]:
         yield run
     finally:
         run.stop(drain=False)
+
+
+class DiesOnce(DataSource):
+    """Our data source, but the first process that Spark asks for its schema is killed."""
+
+    flag = ""
+
+    @classmethod
+    def name(cls) -> str:
+        return SparkstormSource.name()
+
+    def schema(self) -> str:
+        if not Path(self.flag).exists():
+            Path(self.flag).touch()
+            os.kill(os.getpid(), 9)
+        return LOADS_DDL
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return SparkstormSource(self.options).streamReader(schema)
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -164,6 +194,19 @@ def test_the_query_outlives_its_reader(spark: Any, caplog: pytest.LogCaptureFixt
     restarts = [r.message for r in caplog.records if "is started again in" in r.message]
     assert 1 <= len(restarts) <= 2
     assert "restart 1" in restarts[0]
+
+
+def test_a_run_starts_although_a_process_dies_as_spark_plans(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """There is no query yet that could be restarted; it is started once more."""
+    monkeypatch.setattr(DiesOnce, "flag", str(tmp_path / "died"))
+    monkeypatch.setattr(lowering, "SparkstormSource", DiesOnce)
+    config = {"query_restart_backoff_secs": 0.05}
+    with running(IteratorSpout(range(10), "n long"), spark, config=config) as run:
+        assert run.wait_until_drained(_PATIENCE_SECS)
+        assert run.statistics().acked == 10
+    assert "Python worker exited unexpectedly" in caplog.text
 
 
 def test_a_cause_that_persists_ends_the_run(

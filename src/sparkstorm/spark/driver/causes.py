@@ -2,7 +2,7 @@
 
 import re
 
-__all__ = ["cause_of"]
+__all__ = ["cause_of", "is_death_of_worker"]
 
 _PYTHON_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Exit|Fault)\b.*")
 _WORKER_DIED = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure[^\n]*")
@@ -18,3 +18,8 @@ def cause_of(error: BaseException) -> str:
         return raised[-1]
     known = _WORKER_DIED.search(text) or _ABORTED.search(text)
     return known.group() if known else next(iter(lines), type(error).__name__)
+
+
+def is_death_of_worker(error: BaseException) -> bool:
+    """Whether a process has died that worked for Spark: an accident, unless it happens again."""
+    return _WORKER_DIED.search(str(error)) is not None

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from sparkstorm.errors import BatchError, InternalError, SparkLostError, SparkstormError
-from sparkstorm.spark.driver.causes import cause_of
+from sparkstorm.spark.driver.causes import cause_of, is_death_of_worker
 from sparkstorm.spark.driver.jvm import Jvm
 from sparkstorm.spark.driver.query import Query
 from sparkstorm.spark.driver.restarts import Restarts
@@ -61,8 +61,18 @@ class Supervisor:
         self._thread = threading.Thread(target=self._run, name="sparkstorm-query", daemon=True)
 
     def start(self) -> None:
-        """Start the query, and watch it from now on."""
-        self._query = self._start_query()
+        """Start the query, and watch it from now on.
+
+        Spark asks Python processes already as it plans, which may die like any others; whatever
+        else keeps the query from starting is told at once.
+        """
+        while self._query is None:
+            try:
+                self._query = self._start_query()
+            except (PySparkException, Py4JError) as error:
+                if not is_death_of_worker(error) or self._jvm.is_gone():
+                    raise
+                self._wait_or_give_up(error)
         self._thread.start()
 
     def stop(self) -> None:
