@@ -4,7 +4,7 @@
 
 Every figure is the median of 5 rounds; in a round each side runs once, in a process of its own,
 one after the other. Ratios are taken round by round. All sides get the same sentences; all that
-use Spark get the same settings (``spark_settings.py``) and the same batch size, once the one that
+use Spark get the same settings (``spark_settings.py``) and the same batch size: once the one that
 our default configuration settles on, once 200,000. What counts is the steady state, after 3
 batches. Exit code 0: all targets met; 1: one missed or a count wrong; 2: a run failed.
 """
@@ -174,12 +174,14 @@ def _all_rows(session: Session) -> list[Row]:
 def _throughput_rows(session: Session, setting: str, batch: int | None) -> list[Row]:
     """Compare all sides at one batch size; ``None`` is our default configuration.
 
-    The default has no fixed batch size: a run of ours first tells the one it settles on.
+    The default has no fixed batch size: a run of ours first tells the one it settles on, which
+    all that it is compared with get.
     """
-    ours = {mode: _ours(session, mode, batch) for mode in ("tracked", "untracked", "stateless")}
+    tracked = _ours(session, "tracked", batch)
     if batch is None:
-        batch = _whole(session.run(setting, "tracked, to find the batch", ours["tracked"]), "batch")
-    sides = ours | _peers(session, batch)
+        batch = _whole(session.run(setting, "tracked, to find the batch", tracked), "batch")
+    others = {mode: _ours(session, mode, batch) for mode in ("untracked", "stateless")}
+    sides = {"tracked": tracked} | others | _peers(session, batch)
     runs = session.run_in_turns(setting, sides, session.sizes.rounds)
     return [*_ratio_rows(setting, runs), *_absolute_rows(setting, runs)]
 

@@ -43,16 +43,13 @@ class BatchPlanner:
         replays: Replays,
         run: str,
     ) -> None:
-        config = plan.config
         self.sequences: dict[int, int] = {}
         self._plan = plan
         self._hosted = hosted
         self._partitioned = partitioned
         self._replays = replays
         self._run = run
-        self._sizer = BatchSizer(
-            config.batch_target_secs, config.batch_min_messages, config.batch_max_messages
-        )
+        self._sizer = BatchSizer.of(plan)
         self._note_ids = False
         self._forget_at = math.inf
         self._message_bytes = _FIRST_GUESS_BYTES
