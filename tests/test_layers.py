@@ -18,7 +18,9 @@ SRC = Path(__file__).parents[1] / "src"
 
 # --- the table: each layer, from the bottom up, with what it may import beside itself -----------
 
-VALUES = {"_version", "clock", "config", "errors", "metrics", "streams", "tuples", "verdicts"}
+VALUES = {
+    *{"_version", "clock", "config", "errors", "java", "metrics", "streams", "tuples", "verdicts"}
+}
 CORE = VALUES | {"acking", "components", "topology", "planning"}
 EDGE = VALUES | {"components", "topology", "delivery.retry", "dead_letters"}
 ENGINE = CORE | {"execution", "dead_letters", "delivery"}

@@ -33,10 +33,10 @@ def cluster(
 ) -> Iterator[tuple[str, list[int]]]:
     """The address of the master, and the process ids of its workers, which lack our package."""
     from sparkstorm.errors import EnvironmentFault
-    from sparkstorm.spark.driver.session import check_java
+    from sparkstorm.java import find_java
 
     try:
-        check_java()
+        find_java()
     except EnvironmentFault as fault:
         absent(str(fault))
     folder = tmp_path_factory.mktemp("cluster")

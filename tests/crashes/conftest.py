@@ -27,10 +27,10 @@ collect_ignore = [
 @pytest.fixture
 def run_loop(absent: Callable[[str], NoReturn], tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """Run a loop with a seed of its own, which its output shows; return its last line."""
-    from sparkstorm.spark.driver.session import check_java
+    from sparkstorm.java import find_java
 
     try:
-        check_java()
+        find_java()
     except EnvironmentFault as fault:
         absent(str(fault))
 

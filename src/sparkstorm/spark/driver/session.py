@@ -5,12 +5,12 @@ import shutil
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from sparkstorm.errors import ConfigError, EnvironmentFault
+from sparkstorm.java import find_java
 
 __all__ = ["CORE_SETTINGS", "SQL_SETTINGS", "check_given", "make_session", "query_session"]
 
@@ -43,7 +43,6 @@ SQL_SETTINGS: dict[str, str] = {
 """Settings of the query's own session."""
 
 _DAEMON = "sparkstorm.spark.worker.daemon"
-_MIN_JAVA = 17
 _LOCAL_FILE_MANAGER = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
@@ -55,7 +54,7 @@ def make_session(name: str, master: str = "local[*]") -> SparkSession:
     Raises:
         EnvironmentFault: Java is missing or too old.
     """
-    check_java()
+    find_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = (
         SparkSession.builder.appName(name)
@@ -126,28 +125,6 @@ def with_retries(master: str) -> str:
     return master
 
 
-def check_java() -> None:
-    """Find Java, or say in one sentence what is missing.
-
-    Raises:
-        EnvironmentFault: there is no Java, or one too old.
-    """
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if java is None or not Path(java).exists():
-        where = f"JAVA_HOME is {home}, which has no bin/java" if home else "no java on the PATH"
-        raise EnvironmentFault(
-            f"Spark needs Java {_MIN_JAVA} or later, but {where}: install a Java runtime, for "
-            f"example Debian's openjdk-17-jre-headless, or set JAVA_HOME"
-        )
-    version = _java_version(java)
-    if version is not None and version < _MIN_JAVA:
-        raise EnvironmentFault(
-            f"Spark needs Java {_MIN_JAVA} or later, but {java} is version {version}: install a "
-            f"newer one or set JAVA_HOME"
-        )
-
-
 def _check_python(theirs: str) -> None:
     command = [theirs, "-c", "import cloudpickle, numpy, pandas, pyarrow, pydantic"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
@@ -157,18 +134,6 @@ def _check_python(theirs: str) -> None:
             f"Python and lacks a package ({done.stderr.strip().splitlines()[-1]}): set "
             f"PYSPARK_PYTHON={sys.executable} before the session is made"
         )
-
-
-def _java_version(java: str) -> int | None:
-    result = subprocess.run(  # noqa: S603 - the user's own Java
-        [java, "-version"], capture_output=True, text=True, check=False
-    )
-    words = (result.stderr or result.stdout).split('"')
-    numbers = words[1].split(".") if len(words) > 1 else []
-    digits = [int(part) for part in numbers[:2] if part.isdigit()]
-    if not digits:
-        return None
-    return digits[1] if digits[0] == 1 and len(digits) > 1 else digits[0]
 
 
 def spark_parallelism(session: Any) -> int:

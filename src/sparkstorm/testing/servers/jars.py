@@ -7,15 +7,15 @@ comes with PySpark; no Maven, no container.
 import contextlib
 import importlib.util
 import os
-import shutil
 import tempfile
 from pathlib import Path
 from typing import TypeAlias
 
 from sparkstorm.errors import EnvironmentFault
+from sparkstorm.java import find_java
 from sparkstorm.testing.servers.process import run
 
-__all__ = ["Module", "cached_jars", "java", "pyspark_jars"]
+__all__ = ["Module", "cached_jars", "pyspark_jars"]
 
 Module: TypeAlias = tuple[str, str, str]
 """Organisation, name and version of a module of Maven Central."""
@@ -49,21 +49,12 @@ def _resolve(modules: tuple[Module, ...], scratch: Path) -> None:
         raise EnvironmentFault(f"PySpark's folder {pyspark_jars()} has no Ivy to fetch jars with")
     run(
         [
-            *(java(), "-jar", str(ivy), "-ivy", str(scratch / "ivy.xml")),
+            *(find_java(), "-jar", str(ivy), "-ivy", str(scratch / "ivy.xml")),
             *("-cache", str(scratch / "cache"), "-types", "jar", "bundle", "-warn", "-retrieve"),
             f"{scratch}/jars/[artifact]-[revision](-[classifier]).[ext]",
         ],
         f"cannot fetch {modules[0][1]} from Maven Central (is there a network?)",
     )
-
-
-def java() -> str:
-    """Return the program that runs them."""
-    home = os.environ.get("JAVA_HOME")
-    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if program is None or not Path(program).exists():
-        raise EnvironmentFault("there is no Java to run the server with: install Java 17")
-    return program
 
 
 def pyspark_jars() -> Path:

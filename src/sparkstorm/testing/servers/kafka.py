@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import final
 
-from sparkstorm.testing.servers.jars import cached_jars, java
+from sparkstorm.java import find_java
+from sparkstorm.testing.servers.jars import cached_jars
 from sparkstorm.testing.servers.process import ServerProcess, ask, free_ports, run
 
 __all__ = ["KafkaServer"]
@@ -49,7 +50,7 @@ class KafkaServer(ServerProcess):
         return f"127.0.0.1:{self._port}"
 
     def _command(self) -> list[str]:
-        program, jars = java(), cached_jars("kafka", _JARS)
+        program, jars = find_java(), cached_jars("kafka", _JARS)
         config = self._folder / "server.properties"
         if not config.exists():
             lines = [f"{key}={value}" for key, value in self._settings().items()]

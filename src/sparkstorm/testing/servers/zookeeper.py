@@ -2,7 +2,8 @@
 
 from typing import final
 
-from sparkstorm.testing.servers.jars import java, pyspark_jars
+from sparkstorm.java import find_java
+from sparkstorm.testing.servers.jars import pyspark_jars
 from sparkstorm.testing.servers.process import ServerProcess, ask, free_ports
 
 __all__ = ["ZooKeeperServer"]
@@ -30,7 +31,7 @@ class ZooKeeperServer(ServerProcess):
         )
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
         jars = f"{pyspark_jars()}/*"
-        return [java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", jars, main, str(config)]
+        return [find_java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", jars, main, str(config)]
 
     def _answers(self) -> bool:
         return b"Mode:" in ask("127.0.0.1", self._port, b"srvr", 4096)

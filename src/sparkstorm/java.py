@@ -1,0 +1,47 @@
+"""Java, which Spark runs on, and the servers that come in jars."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from sparkstorm.errors import EnvironmentFault
+
+__all__ = ["find_java"]
+
+_OLDEST = 17
+
+
+def find_java() -> str:
+    """Return the program: the one of JAVA_HOME, or else the first on the PATH.
+
+    Raises:
+        EnvironmentFault: there is no Java, or one too old.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None or not Path(java).exists():
+        where = f"JAVA_HOME is {home}, which has no bin/java" if home else "no java on the PATH"
+        raise EnvironmentFault(
+            f"Spark needs Java {_OLDEST} or later, but {where}: install a Java runtime, for "
+            f"example Debian's openjdk-17-jre-headless, or set JAVA_HOME"
+        )
+    version = _version_of(java)
+    if version is not None and version < _OLDEST:
+        raise EnvironmentFault(
+            f"Spark needs Java {_OLDEST} or later, but {java} is version {version}: install a "
+            f"newer one or set JAVA_HOME"
+        )
+    return java
+
+
+def _version_of(java: str) -> int | None:
+    result = subprocess.run(  # noqa: S603 - the user's own Java
+        [java, "-version"], capture_output=True, text=True, check=False
+    )
+    words = (result.stderr or result.stdout).split('"')
+    numbers = words[1].split(".") if len(words) > 1 else []
+    digits = [int(part) for part in numbers[:2] if part.isdigit()]
+    if not digits:
+        return None
+    return digits[1] if digits[0] == 1 and len(digits) > 1 else digits[0]
