@@ -43,8 +43,12 @@ class PartitionState:
         self._select((name,))
         return self._chunks
 
+    def entry(self, name: str) -> "_Entry":
+        """The variable of an entry, until the next call."""
+        return _Entry(self.entries(), name)
+
     def entries(self) -> MapState:
-        """The variable of the entries, until the next call."""
+        """The variable of all entries, until the next call."""
         assert self._entries is not None  # noqa: S101 - who keeps entries has declared them
         self._select(self._key)
         return self._entries
@@ -53,6 +57,28 @@ class PartitionState:
         if key != self._selected:
             self._client.set_implicit_key(key)
             self._selected = key
+
+
+@final
+class _Entry:
+    """One key of a map, used as the variable of a chunk is."""
+
+    def __init__(self, entries: MapState, name: str) -> None:
+        self._entries = entries
+        self._key = (name,)
+
+    def get(self) -> tuple[Any, ...] | None:
+        """Return its value, or None."""
+        found: tuple[Any, ...] | None = self._entries.getValue(self._key)
+        return found
+
+    def update(self, value: tuple[bytes]) -> None:
+        """Set its value."""
+        self._entries.updateValue(self._key, value)
+
+    def clear(self) -> None:
+        """Remove it."""
+        self._entries.removeKey(self._key)
 
 
 @final
@@ -70,28 +96,16 @@ class TaskStore:
 
     def get(self, key: str) -> bytes | None:
         """Return a chunk or an entry, or None."""
-        name = self._name(key)
-        if _is_entry(key):
-            found = self._state.entries().getValue((name,))
-        else:
-            found = self._state.chunk(name).get()
+        found = self._variable(key).get()
         return None if found is None else bytes(found[0])
 
     def put(self, key: str, value: bytes) -> None:
         """Set a chunk or an entry."""
-        name = self._name(key)
-        if _is_entry(key):
-            self._state.entries().updateValue((name,), (value,))
-        else:
-            self._state.chunk(name).update((value,))
+        self._variable(key).update((value,))
 
     def delete(self, key: str) -> None:
         """Remove a chunk or an entry."""
-        name = self._name(key)
-        if _is_entry(key):
-            self._state.entries().removeKey((name,))
-        else:
-            self._state.chunk(name).clear()
+        self._variable(key).clear()
 
     def entries(self, prefix: str) -> Iterator[tuple[str, bytes]]:
         """The entries whose keys start so, in the order of the keys' names.
@@ -106,9 +120,9 @@ class TaskStore:
             if name.startswith(start):
                 yield name.removeprefix(f"{self._namespace}/"), bytes(data)
 
+    def _variable(self, key: str) -> "ValueState | _Entry":
+        name = self._name(key)
+        return self._state.entry(name) if key.startswith("key/") else self._state.chunk(name)
+
     def _name(self, key: str) -> str:
         return f"{self._namespace}/{key}"
-
-
-def _is_entry(key: str) -> bool:
-    return key.startswith("key/")
