@@ -106,7 +106,7 @@ class SparkLostError(WorldError):
 
 
 class BatchError(SparkstormError):
-    """A batch could not be completed although it was tried again with less."""
+    """A batch could not be completed: with less in it neither, or it is no message's fault."""
 
 
 class InternalError(SparkstormError):

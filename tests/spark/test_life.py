@@ -42,6 +42,14 @@ class Pass(ss.BasicBolt):
         collector.emit([tup["n"]])
 
 
+class Remember(ss.StatefulBolt):
+    """Keeps the last number."""
+
+    def execute(self, tup: ss.Tuple) -> None:
+        self.state.put("last", tup["n"])
+        self.collector.ack(tup)
+
+
 class Broken(ss.PartitionedSpout):
     """Raises when it is asked for splits."""
 
@@ -69,10 +77,12 @@ def _ship_the_classes_of_this_module(request: pytest.FixtureRequest) -> Iterator
 
 
 @contextmanager
-def running(spout: Any, session: Any, **options: Any) -> Iterator[Any]:
+def running(
+    spout: Any, session: Any, *, bolt: ss.Bolt | None = None, **options: Any
+) -> Iterator[Any]:
     builder = ss.TopologyBuilder()
     builder.set_spout("spout", spout)
-    builder.set_bolt("bolt", Pass(), parallelism=2).shuffle_grouping("spout")
+    builder.set_bolt("bolt", bolt or Pass(), parallelism=2).shuffle_grouping("spout")
     run = ss.submit(builder.create_topology(), name="life", session=session, **options)
     try:
         yield run
@@ -230,6 +240,27 @@ def test_a_cause_that_persists_ends_the_run(
     feeder.feed([2], msg_id=2)  # as its source would
     with running(feeder, spark, checkpoint=tmp_path):
         wait_for(lambda: feeder.acked == [1, 2])
+
+
+def test_no_message_is_blamed_for_state_that_cannot_be_kept(
+    spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The query is started again until the place of the state is back; nothing has failed."""
+    feeder = FeederSpout("n long")
+    config = {"query_max_restarts": 100, "query_restart_backoff_secs": 0.05}
+    with running(feeder, spark, bolt=Remember(), checkpoint=tmp_path, config=config) as run:
+        feeder.feed([1], msg_id=1)
+        wait_for(lambda: feeder.acked == [1])
+        state = tmp_path / "spark" / "state"
+        state.rename(tmp_path / "away")
+        state.write_text("this is not a folder")
+        feeder.feed([2], msg_id=2)
+        wait_for(lambda: "Spark cannot keep the state: ParentNotDirectory" in caplog.text)
+        state.unlink()
+        (tmp_path / "away").rename(state)
+        wait_for(lambda: feeder.acked == [1, 2])
+        assert run.statistics().failed == 0
+    assert "at fault" not in caplog.text
 
 
 def test_a_fault_of_the_topology_is_not_retried(

@@ -2,24 +2,45 @@
 
 import re
 
-__all__ = ["cause_of", "is_death_of_worker"]
+__all__ = ["cause_of", "is_death_of_worker", "is_fault_of_state_store"]
 
 _PYTHON_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Exit|Fault)\b.*")
 _WORKER_DIED = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure[^\n]*")
+_STATE_STORE = re.compile(r"\[CANNOT_(?:LOAD|WRITE)_STATE_STORE\b")
+_CAUSED_BY = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+: [^\n]*)", re.MULTILINE)
+_SPARKS_NAME = re.compile(r"\[[A-Z_]+(?:\.[A-Z_]+)*\]")
 _ABORTED = re.compile(r"Job (?:aborted|\S+ cancelled)[^\n]*")
 
 
 def cause_of(error: BaseException) -> str:
-    """Return it in one line: the last error of a worker's traceback, if there is one."""
+    """Return it in one line: the last error of a worker's traceback, if there is one.
+
+    Of Java's exceptions, each the cause of the one before, it is the last.
+    """
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = [line for line in lines if _PYTHON_ERROR.match(line) and not line.startswith("org.")]
     if raised:
         return raised[-1]
-    known = _WORKER_DIED.search(text) or _ABORTED.search(text)
-    return known.group() if known else next(iter(lines), type(error).__name__)
+    if died := _WORKER_DIED.search(text):
+        return died.group()
+    if chain := _CAUSED_BY.findall(text):
+        return _innermost(chain)
+    aborted = _ABORTED.search(text)
+    return aborted.group() if aborted else next(iter(lines), type(error).__name__)
 
 
 def is_death_of_worker(error: BaseException) -> bool:
     """Whether a process has died that worked for Spark: an accident, unless it happens again."""
     return _WORKER_DIED.search(str(error)) is not None
+
+
+def is_fault_of_state_store(error: BaseException) -> bool:
+    """Whether Spark could not read or write state: no message is to blame, whichever it was."""
+    return _STATE_STORE.search(str(error)) is not None and not is_death_of_worker(error)
+
+
+def _innermost(chain: list[str]) -> str:
+    """The last of Java's causes, and the name of the innermost that Spark has a name for."""
+    names = [name for cause in chain for name in _SPARKS_NAME.findall(cause)]
+    return chain[-1] if not names or names[-1] in chain[-1] else f"{chain[-1]} {names[-1]}"

@@ -21,9 +21,9 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sparkstorm.errors import ConfigError
+from sparkstorm.errors import BatchError, ConfigError
 from sparkstorm.execution.batch import BatchInfo, Purpose
-from sparkstorm.spark.driver.causes import cause_of
+from sparkstorm.spark.driver.causes import cause_of, is_fault_of_state_store
 from sparkstorm.spark.rows import BATCH_PROPERTY
 
 __all__ = ["BatchJobs", "JobError"]
@@ -50,8 +50,9 @@ class BatchJobs:
         """Run an action; return the rows of the last stage, none if it is a probe.
 
         Raises:
-            JobError: the job failed, or took longer than the limit. Any other error is none of
-                the batch's: Spark itself is gone.
+            JobError: the job failed, or took longer than the limit.
+            BatchError: Spark could not load or write the state. This, like any other error, is
+                none of the messages' faults.
         """
         self._context.setLocalProperty(BATCH_PROPERTY, info.to_json())
         limit = _TimeLimit(limit_secs, self._cancel)
@@ -67,6 +68,8 @@ class BatchJobs:
                 raise
             if limit.expired:
                 raise JobError(f"it took longer than {limit_secs:.1f} s", hung=True) from error
+            if is_fault_of_state_store(error):
+                raise BatchError(f"Spark cannot keep the state: {cause_of(error)}") from error
             raise JobError(cause_of(error), hung=False) from error
 
     def roll_back(self) -> None:

@@ -143,7 +143,7 @@ class Supervisor:
                 f"(topology.query.max.restarts); {first}the last time with: {cause}"
             ) from error
         _logger.warning(
-            "the query ended and is started again in %.1f s (restart %s): %s",
+            "the query failed and is started again in %.1f s (restart %s): %s",
             wait,
             self._restarts.count,
             cause,
