@@ -97,13 +97,13 @@ class Tally:
     def add(self, entries: Entries) -> None:
         """XOR the deltas into the ack vals of their roots."""
         which = locate(self._ranges, entries.roots)
-        for number in np.unique(which):
+        for number in _occurring(which):
             chosen = which == number
             roots, deltas = entries.roots[chosen], entries.deltas[chosen]
             if number < 0:
                 self._late.append(Entries(roots, deltas))
             else:
-                np.bitwise_xor.at(self._vals[number], self._slots(int(number), roots), deltas)
+                np.bitwise_xor.at(self._vals[number], self._slots(number, roots), deltas)
 
     def hold(self, roots: U64, holder: int = 0) -> None:
         """Mark roots of which a bolt's task still holds a tuple."""
@@ -146,9 +146,9 @@ class Tally:
         held = held[~np.isin(held, failed)]
         which = locate(self._ranges, held)
         roots, vals = [held[:0]], [held[:0]]
-        for number in np.unique(which[which >= 0]):
+        for number in _occurring(which[which >= 0]):
             mine = held[which == number]
-            mine_vals = self._vals[number][self._slots(int(number), mine)]
+            mine_vals = self._vals[number][self._slots(number, mine)]
             roots.append(mine[mine_vals != 0])
             vals.append(mine_vals[mine_vals != 0])
         return np.concatenate(roots), np.concatenate(vals)
@@ -162,6 +162,12 @@ def _seeded(span: RootRange, acker: int, ackers: int) -> U64:
     offset, count = span.owned_by(acker, ackers)
     steps = np.arange(count, dtype=np.uint64) * np.uint64(ackers)
     return seeds(steps + np.uint64(span.first + offset))
+
+
+def _occurring(which: NDArray[np.int64]) -> list[int]:
+    """The numbers that there are, ascending; found by counting, since they are few and small."""
+    found: list[int] = (np.flatnonzero(np.bincount(which + 1)) - 1).tolist()
+    return found
 
 
 def _concat(parts: list[Entries]) -> Entries:
