@@ -165,14 +165,14 @@ class Dispatcher:
         return settle(inputs, acked, child, anchor, copies, token)
 
     def _token(self, drafts: Sequence[_Draft], inputs: Lineage, anchor: Indexes) -> int:
-        digest = hashlib.blake2b(digest_size=8)
+        digest = hashlib.sha256()  # processors have instructions for it: twice as fast as others
         digest.update(f"{self._batch.number} {self._task} {self._writer.sequence}".encode())
         for draft in drafts:
             digest.update(f"{draft.stream} {draft.target} {draft.body.count}".encode())
             for part in draft.body.parts:
                 digest.update(part)
         digest.update(inputs.roots[inputs.pairs_of(anchor)[1]].tobytes())
-        return int.from_bytes(digest.digest(), "little")
+        return int.from_bytes(digest.digest()[:8], "little")
 
     def _data(self, drafts: Sequence[_Draft], children: Lineage) -> Iterator[Delivery]:
         start = 0
