@@ -40,7 +40,7 @@ def test_a_missing_java_is_named(
 ) -> None:
     """Without Java there is one clear sentence, before anything is fetched."""
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    with pytest.raises(EnvironmentFault, match="no Java"):
+    with pytest.raises(EnvironmentFault, match="JAVA_HOME is /nowhere"):
         kind().start()
 
 
