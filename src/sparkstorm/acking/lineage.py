@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sparkstorm.acking.ids import U64
 
-__all__ = ["Indexes", "Lineage"]
+__all__ = ["Indexes", "Lineage", "is_ascending"]
 
 Indexes = NDArray[np.int64]
 """Positions in another array."""
@@ -131,3 +131,8 @@ def _offsets(counts: Indexes) -> Indexes:
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     return offsets
+
+
+def is_ascending(indexes: Indexes) -> bool:
+    """Whether each is larger than the one before, so that none comes twice."""
+    return bool(np.all(indexes[1:] > indexes[:-1]))

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparkstorm.acking.ids import U64, child_ids, digest
-from sparkstorm.acking.lineage import Indexes, Lineage
+from sparkstorm.acking.lineage import Indexes, Lineage, is_ascending
 
 __all__ = ["Entries", "Settlement", "settle", "xor_by_group"]
 
@@ -118,8 +118,7 @@ def xor_by_group(groups: Indexes, values: U64, count: int) -> U64:
 
 
 def _group(inputs: Lineage, child: Indexes, anchor: Indexes) -> _Groups:
-    once = len(child) < 2 or bool(np.all(child[1:] > child[:-1]))
-    if inputs.is_simple and once:
+    if inputs.is_simple and is_ascending(child):
         return _group_runs(inputs.roots, child, anchor)
     roots, of_pair = np.unique(inputs.roots, return_inverse=True)
     position, pair = inputs.pairs_of(anchor)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sparkstorm.acking.ids import U64, seeds
-from sparkstorm.acking.lineage import Lineage
+from sparkstorm.acking.lineage import Lineage, is_ascending
 from sparkstorm.components.spout import (
     EXPIRED,
     Expired,
@@ -120,12 +120,6 @@ class _Read:
         columns = {name: column.take(rows) for name, column in self.made.items()}
         direct = None if self.direct is None else self.direct[rows]
         return _Read(self.key, self.stream, columns, self.parents[rows], direct)
-
-
-def _distinct(positions: NDArray[np.int64]) -> int:
-    """How many different ones there are; counted without sorting in the usual case, ascending."""
-    ascending = bool(np.all(positions[1:] > positions[:-1]))
-    return len(positions) if ascending else len(np.unique(positions))
 
 
 class _Reader:
@@ -389,3 +383,8 @@ def _from_messages(pieces: Sequence[Messages], stream: Stream) -> _Gathered:
 
 def _broken(why: object) -> _Misfit:
     return _Misfit(str(why.why if isinstance(why, Unreadable) else why), final=True)
+
+
+def _distinct(positions: NDArray[np.int64]) -> int:
+    """How many different ones there are; usually they ascend, and need no sorting."""
+    return len(positions) if is_ascending(positions) else len(np.unique(positions))
