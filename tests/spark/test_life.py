@@ -90,6 +90,16 @@ def running(
         run.stop(drain=False)
 
 
+@contextmanager
+def out_of_place(folder: Path) -> Iterator[None]:
+    """A file stands where the folder was, until the end of the block."""
+    away = folder.rename(folder.parents[1] / "away")
+    folder.write_text("this is not a folder")
+    yield
+    folder.unlink()
+    away.rename(folder)
+
+
 class DiesOnce(DataSource):
     """Our data source, but the first process that Spark asks for its schema is killed."""
 
@@ -228,15 +238,11 @@ def test_a_cause_that_persists_ends_the_run(
     with running(feeder, spark, checkpoint=tmp_path, config=config) as run:
         feeder.feed([1], msg_id=1)
         wait_for(lambda: feeder.acked == [1])
-        commits = tmp_path / "spark" / "commits"
-        commits.rename(tmp_path / "away")
-        commits.write_text("this is not a folder")
-        feeder.feed([2], msg_id=2)
-        with pytest.raises(BatchError, match=r"after 2 restarts.*spark/commits"):
-            run.await_termination(_PATIENCE_SECS)
+        with out_of_place(tmp_path / "spark" / "commits"):
+            feeder.feed([2], msg_id=2)
+            with pytest.raises(BatchError, match=r"after 2 restarts.*spark/commits"):
+                run.await_termination(_PATIENCE_SECS)
     assert len([r for r in caplog.records if "is started again in" in r.message]) == 2
-    commits.unlink()
-    (tmp_path / "away").rename(commits)
     feeder.feed([2], msg_id=2)  # as its source would
     with running(feeder, spark, checkpoint=tmp_path):
         wait_for(lambda: feeder.acked == [1, 2])
@@ -251,13 +257,9 @@ def test_no_message_is_blamed_for_state_that_cannot_be_kept(
     with running(feeder, spark, bolt=Remember(), checkpoint=tmp_path, config=config) as run:
         feeder.feed([1], msg_id=1)
         wait_for(lambda: feeder.acked == [1])
-        state = tmp_path / "spark" / "state"
-        state.rename(tmp_path / "away")
-        state.write_text("this is not a folder")
-        feeder.feed([2], msg_id=2)
-        wait_for(lambda: "Spark cannot keep the state: ParentNotDirectory" in caplog.text)
-        state.unlink()
-        (tmp_path / "away").rename(state)
+        with out_of_place(tmp_path / "spark" / "state"):
+            feeder.feed([2], msg_id=2)
+            wait_for(lambda: "Spark cannot keep the state: ParentNotDirectory" in caplog.text)
         wait_for(lambda: feeder.acked == [1, 2])
         assert run.statistics().failed == 0
     assert "at fault" not in caplog.text
