@@ -18,9 +18,8 @@ SRC = Path(__file__).parents[1] / "src"
 
 # --- the table: each layer, from the bottom up, with what it may import beside itself -----------
 
-VALUES = {
-    *{"_version", "clock", "config", "errors", "java", "metrics", "streams", "tuples", "verdicts"}
-}
+VALUES = {"_version", "clock", "config", "errors", "java", "metrics"}
+VALUES |= {"streams", "tuples", "verdicts"}
 CORE = VALUES | {"acking", "components", "topology", "planning"}
 EDGE = VALUES | {"components", "topology", "delivery.retry", "dead_letters"}
 ENGINE = CORE | {"execution", "dead_letters", "delivery"}

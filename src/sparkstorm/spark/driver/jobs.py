@@ -51,8 +51,8 @@ class BatchJobs:
 
         Raises:
             JobError: the job failed, or took longer than the limit.
-            BatchError: Spark could not load or write the state. This, like any other error, is
-                none of the messages' faults.
+            BatchError: Spark could not load or write the state. Like any other error, it is no
+                message's fault.
         """
         self._context.setLocalProperty(BATCH_PROPERTY, info.to_json())
         limit = _TimeLimit(limit_secs, self._cancel)
