@@ -34,8 +34,7 @@ class WordCount(ss.StatefulBolt):
         self.counts = state
 
     def execute(self, tup: ss.Tuple) -> None:
-        count = self.counts.get(tup["word"], 0) + 1
-        self.counts.put(tup["word"], count)
+        count = self.counts.add(tup["word"])
         self.collector.emit([tup["word"], count], anchors=tup)
         self.collector.ack(tup)
 

@@ -270,7 +270,7 @@ class WindowBolt(StatefulBolt):
         if self.late_stream is not None:
             self.collector.emit(tup.values, anchors=tup, stream=self.late_stream)
         else:
-            self._notes.put(_LATE, self._notes.get(_LATE, 0) + 1)
+            self._notes.add(_LATE)
         self.collector.ack(tup)
 
     def _tell_late(self) -> None:

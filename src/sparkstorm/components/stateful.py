@@ -24,6 +24,16 @@ class KeyValueState(Protocol):
         """Set the value of a key. Undone if ``execute`` raises."""
         ...
 
+    def add(self, key: Any, amount: Any = 1) -> Any:
+        """Add to the value of a key and return the sum: the quickest way to count.
+
+        Args:
+            key: the key.
+            amount: what is added; the value itself if the key is not there. Numbers, or whatever
+                ``+`` takes. Undone if ``execute`` raises.
+        """
+        ...
+
     def delete(self, key: Any) -> None:
         """Remove a key; nothing happens if it is not there."""
         ...

@@ -45,8 +45,13 @@ class Expiring:
     def put(self, key: Any, value: Any) -> None:
         """Set the value of a key; its time begins anew."""
         self._values.put(key, value)
-        if self._times.get(key) != self._now:
-            self._times.put(key, self._now)
+        self._note(key)
+
+    def add(self, key: Any, amount: Any = 1) -> Any:
+        """Add to the value of a key and return the sum; its time begins anew."""
+        total = self._values.add(key, amount)
+        self._note(key)
+        return total
 
     def delete(self, key: Any) -> None:
         """Remove a key."""
@@ -96,6 +101,10 @@ class Expiring:
             else:
                 self._due.put(_BATCHES, [*batches, self._now])
             self._due.put(self._now, put)
+
+    def _note(self, key: Any) -> None:
+        if self._times.get(key) != self._now:
+            self._times.put(key, self._now)
 
     def _remove(self, time: float) -> None:
         for key in self._due.get(time, ()):

@@ -55,6 +55,23 @@ class KeyValues(Space):
         else:
             call.note(self, key, old)
 
+    def add(self, key: Any, amount: Any = 1) -> Any:
+        """Add to the value of a key and return the sum."""
+        call, fresh = self._call, self._fresh
+        try:
+            old = fresh[key]
+            total = old + amount
+        except (KeyError, TypeError):  # not changed in this batch so far, or no number
+            return self._add(key, amount)
+        if type(total) is not int:
+            return self._add(key, amount)
+        fresh[key] = total  # from here on as in put: a count that goes on is the usual case
+        if call.space is None:
+            call.space, call.key, call.old = self, key, old
+        else:
+            call.note(self, key, old)
+        return total
+
     def delete(self, key: Any) -> None:
         """Remove a key."""
         if key in self:
@@ -99,6 +116,12 @@ class KeyValues(Space):
         """Empty it: it is going to be read anew."""
         super().forget()
         self._count = len(self._base)
+
+    def _add(self, key: Any, amount: Any) -> Any:
+        value = self.get(key, MISSING)
+        total = amount if value is MISSING else value + amount
+        self.put(key, total)
+        return total
 
 
 def has_prefix(key: Any, prefix: Any) -> bool:

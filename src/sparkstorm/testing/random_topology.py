@@ -244,7 +244,7 @@ class DrawnCounter(_Drawn, StatefulBolt):
     def count(self, tup: Tuple, entry: Entry) -> None:
         """Count the key."""
         key = (self.context.task, tup["key"])
-        self.state.put(key, self.state.get(key, 0) + 1)
+        self.state.add(key)
         entry.counted = key
 
 

@@ -11,7 +11,7 @@ from sparkstorm.execution.inbox import Inbox
 from sparkstorm.execution.state_log import MemoryStore, StateImage
 
 TTL = 10.0
-changes = st.lists(st.tuples(st.sampled_from(["put", "put", "delete"]), st.integers(0, 5)))
+changes = st.lists(st.tuples(st.sampled_from(["put", "add", "delete"]), st.integers(0, 5)))
 batches = st.lists(
     st.tuples(
         st.integers(0, 1),  # which process runs it
@@ -65,6 +65,10 @@ def test_a_key_goes_when_it_was_not_put_for_so_long(
             if what == "put":
                 state.put(key, version)
                 after[key] = version, now if lives else None
+            elif what == "add":
+                total = after.get(key, (0, None))[0] + version
+                assert state.add(key, version) == total
+                after[key] = total, now if lives else None
             else:
                 state.delete(key)
                 after.pop(key, None)

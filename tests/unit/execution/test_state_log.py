@@ -14,7 +14,9 @@ from sparkstorm.execution.state_log import MemoryStore, StateImage
 keys = st.integers(0, 12) | st.sampled_from(["a", "b"])
 values = st.integers() | st.text(max_size=3) | st.lists(st.integers(), max_size=3)
 changes = st.lists(
-    st.tuples(st.just("put"), keys, values) | st.tuples(st.just("delete"), keys, st.none()),
+    st.tuples(st.just("put"), keys, values)
+    | st.tuples(st.just("add"), keys, values)
+    | st.tuples(st.just("delete"), keys, st.none()),
     max_size=6,
 )
 batches = st.lists(
@@ -32,9 +34,21 @@ def apply(image: KeyValues, model: dict[Any, Any], todo: list[tuple[str, Any, An
         if what == "put":
             image.put(key, value)
             model[key] = value
+        elif what == "add":
+            add(image, model, key, value)
         else:
             image.delete(key)
             model.pop(key, None)
+
+
+def add(image: KeyValues, model: dict[Any, Any], key: Any, amount: Any) -> None:
+    try:
+        model[key] = model[key] + amount if key in model else amount
+    except TypeError:  # text and a number, say
+        with pytest.raises(TypeError):
+            image.add(key, amount)
+    else:
+        assert image.add(key, amount) == model[key]
 
 
 def content(image: KeyValues) -> dict[Any, Any]:
@@ -253,7 +267,7 @@ def test_the_store_is_asked_for_single_keys_once_a_batch() -> None:
     for version in range(3):
         image.load(store)
         for key in range(100):
-            image.put(key % 10, image.get(key % 10, 0) + 1)
+            image.add(key % 10)
         image.write(store, version, str(version))
     assert (store.asked, store.put_keys) == (30, 30)
     assert len(image) == 10
