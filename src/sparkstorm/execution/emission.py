@@ -20,23 +20,18 @@ __all__ = ["BasicEmission", "BoltEmission"]
 
 
 class _Emission:
-    """What both collectors share: the outboxes, the inbox, and the report.
-
-    ``current`` is the position of the input that is being executed, NO_PARENT outside ``execute``.
-    """
+    """What both collectors share: the outboxes, the inbox, and the report."""
 
     def __init__(self, component: str, boxes: dict[str, Outbox], report: Report) -> None:
         self._component = component
         self._boxes = boxes
         self._default = boxes.get(DEFAULT_STREAM)
         self._report = report
-        self._inbox = Inbox.empty()
-        self.current: int = NO_PARENT
+        self.begin(Inbox.empty())
 
     def begin(self, inbox: Inbox) -> None:
         """Start a batch."""
         self._inbox = inbox
-        self.current = NO_PARENT
 
     def reset_timeout(self, tup: Tuple) -> None:
         """Start the time-out of the tuple's trees anew."""
@@ -73,18 +68,28 @@ class _Emission:
 
 @final
 class BasicEmission(_Emission):
-    """The collector of basic bolts: everything is anchored to the current input."""
+    """The collector of basic bolts: everything is anchored to the current input.
+
+    ``current`` is the position of the input that is being executed, NO_PARENT outside ``execute``.
+    What every emit to the default stream needs stands beside it: its lists, and what it takes.
+    """
+
+    def begin(self, inbox: Inbox) -> None:
+        """Start a batch."""
+        super().begin(inbox)
+        self.current = NO_PARENT
+        box = self._default
+        self._takes = -1 if box is None else box.takes
+        self._rows: list[Any] = [] if box is None else box.rows
+        self._parents: list[Parent] = [] if box is None else box.parents
 
     def emit(self, values: Sequence[Any], *, stream: str = DEFAULT_STREAM) -> None:
         """Emit a tuple caused by the input."""
-        box = self._default if stream is DEFAULT_STREAM else None
-        if box is None:
-            box = self._box(stream)
-        if box.takes == len(values):  # the usual case, without another call
-            box.rows.append(values[0] if box.takes == 1 else tuple(values))
-            box.parents.append(self.current)
+        if stream is DEFAULT_STREAM and len(values) == self._takes:  # the usual case
+            self._rows.append(values[0] if self._takes == 1 else tuple(values))
+            self._parents.append(self.current)
         else:
-            box.add(values, self.current)
+            self._box(stream).add(values, self.current)
 
     def emit_direct(
         self, task: int, values: Sequence[Any], *, stream: str = DEFAULT_STREAM
@@ -103,7 +108,16 @@ class BasicEmission(_Emission):
 
 @final
 class BoltEmission(_Emission):
-    """The collector of bolts that anchor, ack and fail by themselves."""
+    """The collector of bolts that anchor, ack and fail by themselves.
+
+    ``input`` is the tuple that is being executed, None outside ``execute``.
+    """
+
+    def begin(self, inbox: Inbox) -> None:
+        """Start a batch."""
+        super().begin(inbox)
+        self.input: Tuple | None = None
+        self._status = inbox.status
 
     def emit(
         self,
@@ -131,12 +145,11 @@ class BoltEmission(_Emission):
 
     def ack(self, tup: Tuple) -> None:
         """This task is done with the tuple."""
-        inbox, index = self._inbox, tup._index  # noqa: SLF001
-        if tup._origin.inbox is not inbox or inbox.status[index]:  # type: ignore[attr-defined]  # noqa: SLF001
+        index = tup._index  # noqa: SLF001
+        if tup is not self.input or self._status[index]:
             self._mine(tup, "ack")  # says what is wrong
-        inbox.status[index] = ACKED
-        if index != self.current:
-            inbox.others.append(index)
+            self._inbox.others.append(index)
+        self._status[index] = ACKED
 
     def fail(self, tup: Tuple, reason: str | None = None) -> None:
         """Fail every message that the tuple belongs to, at once."""

@@ -20,7 +20,7 @@ from sparkstorm.execution.dispatch import Delivery, Dispatcher, MisfitError
 from sparkstorm.execution.emission import BasicEmission, BoltEmission
 from sparkstorm.execution.guard import AttributeGuard, AttributeKeeper
 from sparkstorm.execution.inbox import ACKED, FAILED, Inbox, PacketOrigin
-from sparkstorm.execution.outbox import NO_PARENT, Outbox, make_outboxes
+from sparkstorm.execution.outbox import Outbox, make_outboxes
 from sparkstorm.execution.packet import Kind, Packet
 from sparkstorm.execution.report import Report, capture_prints
 from sparkstorm.execution.state_log import StateImage, state_of
@@ -157,8 +157,8 @@ class BoltTask:
             run_concurrently(bolt, inbox.tuples(self._plan), self._concurrency, self._one_by_one)
         elif isinstance(bolt, BasicBolt) and isinstance(self._emission, BasicEmission):
             self._run_basic(bolt, self._emission, inbox)
-        elif isinstance(bolt, Bolt):
-            self._run_bolt(bolt, inbox)
+        elif isinstance(bolt, Bolt) and isinstance(self._emission, BoltEmission):
+            self._run_bolt(bolt, self._emission, inbox)
 
     def _run_basic(self, bolt: BasicBolt, emission: BasicEmission, inbox: Inbox) -> None:
         execute = bolt.execute
@@ -177,18 +177,18 @@ class BoltTask:
                     inbox.fail(index, self._failure(error))
         inbox.ack_rest()
 
-    def _run_bolt(self, bolt: Bolt, inbox: Inbox) -> None:
-        execute, emission = bolt.execute, self._emission
+    def _run_bolt(self, bolt: Bolt, emission: BoltEmission, inbox: Inbox) -> None:
+        execute, others = bolt.execute, inbox.others
         call = self._state.call if self._state is not None else Call()
-        others = inbox.others
+        unheld = _UNHELD + 1  # the collector knows its input
         for origin, numbered in inbox.deliveries(self._plan):
-            tup = Tuple((), origin, -1)
+            tup = emission.input = Tuple((), origin, -1)
             for index, values in numbered:
-                if getrefcount(tup) == _UNHELD:
+                if getrefcount(tup) == unheld:
                     tup.values, tup._index = values, index  # noqa: SLF001
                 else:
-                    tup = Tuple(values, origin, index)
-                emission.current, call.space = index, None
+                    tup = emission.input = Tuple(values, origin, index)
+                call.space = None
                 try:
                     execute(tup)
                 except Exception as error:  # noqa: BLE001 - user code: only its tuple fails
@@ -197,7 +197,7 @@ class BoltTask:
                     inbox.fail(index, failure)
                 if others:
                     others.clear()
-        emission.current, call.space = NO_PARENT, None
+        emission.input = call.space = None
 
     def _one_by_one(self, index: int, replay: Callable[[Any], None]) -> None:
         """Take over what a concurrent ``execute`` recorded, in the order of the input."""
