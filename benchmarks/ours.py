@@ -74,8 +74,7 @@ class WordCount(ss.StatefulBolt):
 
     def execute(self, tup: ss.Tuple) -> None:
         """Count one word."""
-        word = tup["word"]
-        self.counts.put(word, self.counts.get(word, 0) + 1)
+        self.counts.add(tup["word"])
         self.collector.ack(tup)
 
     def finish_batch(self) -> None:
@@ -92,9 +91,7 @@ class EachWordCount(ss.StatefulBolt):
     def execute(self, tup: ss.Tuple) -> None:
         """Count one word and emit its count."""
         word = tup["word"]
-        count = self.state.get(word, 0) + 1
-        self.state.put(word, count)
-        self.collector.emit([word, count], anchors=tup)
+        self.collector.emit([word, self.state.add(word)], anchors=tup)
         self.collector.ack(tup)
 
 
