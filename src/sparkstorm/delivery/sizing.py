@@ -1,5 +1,6 @@
 """How many messages the next batch should hold, so that it takes about the wanted time."""
 
+import math
 from typing import final
 
 from sparkstorm.planning.plan import Plan
@@ -33,9 +34,9 @@ class BatchSizer:
         self, target_secs: float, minimum: int = 1_000, maximum: int | None = None
     ) -> None:
         self._target = target_secs
-        self._minimum = minimum
-        self._maximum = maximum
-        self._size = float(minimum)
+        self._most = math.inf if maximum is None else float(maximum)
+        self._least = min(float(minimum), self._most)
+        self._size = self._least
 
     @classmethod
     def of(cls, plan: Plan) -> "BatchSizer":
@@ -49,8 +50,7 @@ class BatchSizer:
     @property
     def limit(self) -> int:
         """How many messages the next batch may hold."""
-        size = max(1, int(self._size))
-        return size if self._maximum is None else min(size, self._maximum)
+        return max(1, int(self._size))
 
     def observe(self, *, messages: int, secs: float) -> None:
         """Learn from a batch; one that was not full cannot shrink the size much."""
@@ -63,4 +63,5 @@ class BatchSizer:
         if secs < _FIXED_SHARE * self._target:
             bounded = self._size * _GROWTH if messages >= self.limit // 2 else self._size
         smooth = _SMOOTHING if bounded < self._size * 2 else 0.0
-        self._size = max(self._minimum, smooth * self._size + (1 - smooth) * bounded)
+        size = smooth * self._size + (1 - smooth) * bounded
+        self._size = min(self._most, max(self._least, size))

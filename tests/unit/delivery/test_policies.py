@@ -84,6 +84,16 @@ class TestBatchSizer:
             sizer.observe(messages=messages, secs=secs)
             assert 1 <= sizer.limit <= 5000
 
+    def test_a_long_time_at_the_maximum(self) -> None:
+        """However long batches could have been larger, they get smaller once they are slow."""
+        sizer = BatchSizer(target_secs=1.0, minimum=1, maximum=100)
+        for _ in range(1000):
+            sizer.observe(messages=sizer.limit, secs=0.01)
+        assert sizer.limit == 100
+        for _ in range(5):
+            sizer.observe(messages=sizer.limit, secs=0.1 * sizer.limit)
+        assert sizer.limit <= 20
+
     def test_small_batches_say_little(self) -> None:
         """A batch that was small because there was little to do does not shrink the next ones."""
         sizer = BatchSizer(target_secs=1.0)
