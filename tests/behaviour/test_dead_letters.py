@@ -314,13 +314,7 @@ def test_replay_while_it_runs(
         play.drain()
         ask(store)
         cure.touch()
-        if hasattr(play, "clock"):
-            play.clock.advance(1.0)
-            play.settle()
-        else:
-            from tests.behaviour.conftest import wait_for
-
-            wait_for(lambda: play.statistics().replayed == 1, play.run._check)
+        play.pass_time(lambda: play.statistics().replayed == 1)
         assert play.settle().replayed == 1  # what was tapped comes after the verdict
         assert list(store.letters()) == []
         assert play.emitted("picky") == [("bad",)]
