@@ -27,10 +27,11 @@ class KeyValueState(Protocol):
     def add(self, key: Any, amount: Any = 1) -> Any:
         """Add to the value of a key and return the sum: the quickest way to count.
 
+        A key that is not there gets the amount. Undone if ``execute`` raises.
+
         Args:
             key: the key.
-            amount: what is added; the value itself if the key is not there. Numbers, or whatever
-                ``+`` takes. Undone if ``execute`` raises.
+            amount: a number, or whatever ``+`` adds to such a value.
         """
         ...
 
