@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 import sparkstorm as ss
@@ -42,10 +43,9 @@ class SentenceSpout(ss.PartitionedSpout):
 
     def read(self, split: ss.Split) -> Iterable[Any]:
         """Make the sentences of a split."""
-        first, size = split.data["first"] % len(SENTENCES), len(SENTENCES)
-        rounds = -(-(first + split.count) // size)
-        rows = (list(SENTENCES) * rounds)[first : first + split.count]
-        yield pa.record_batch([pa.array(rows, pa.string())], ["sentence"])
+        first = split.data["first"]
+        places = np.arange(first, first + split.count) % len(SENTENCES)
+        yield pa.record_batch([pa.array(SENTENCES).take(pa.array(places))], ["sentence"])
 
     def exhausted(self) -> bool:
         """Whether all were given out."""

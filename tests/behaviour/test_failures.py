@@ -98,6 +98,9 @@ class Misuse(ss.Bolt):
             case "fail after ack":
                 self.collector.ack(tup)
                 self.collector.fail(tup)
+            case "ack after fail":
+                self.collector.fail(tup)
+                self.collector.ack(tup)
             case "anchor after ack":
                 self.collector.ack(tup)
                 self.collector.emit(["child"], anchors=tup)
@@ -145,6 +148,18 @@ class Misfit(ss.Bolt):
             case _:
                 emit(["word", 1], anchors=tup)
         self.collector.ack(tup)
+
+
+class BasicMisfit(ss.BasicBolt):
+    """Emits to two streams what does not fit one of them, as the tuple says."""
+
+    outputs = MappingProxyType({"default": "n long", "named": ["anything"]})
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        collector.emit([1])
+        collector.emit(["text" if tup["text"] == "type" else 2])
+        value = threading.Lock() if tup["text"] == "unpicklable" else tup["text"]
+        collector.emit([value], stream="named")
 
 
 class AckAny(ss.Bolt):
@@ -247,13 +262,14 @@ def test_unanchored_tuples_fail_nobody(run_topology: Any) -> None:
 MISUSES = {
     "ack twice": "already acked",
     "fail after ack": "already acked",
+    "ack after fail": "already failed",
     "anchor after ack": "already acked",
     "anchor to text": "are tuples, not 'text'",
 }
 
 
 def test_misuse_of_tracking_is_a_failure_that_names_the_component(run_topology: Any) -> None:
-    """Ack twice, fail after ack, and anchors that are no open tuples fail at once, with names."""
+    """A second ack or fail, and anchors that are no open tuples fail at once, with names."""
     feeder, topology = one_bolt(Misuse())
     with run_topology(topology) as play:
         for text in (*MISUSES, "good"):
@@ -313,6 +329,24 @@ def test_emits_that_do_not_fit_are_failures_that_name_the_stream(run_topology: A
             assert "bolt" in found[text].message
             assert found[text].component == "bolt"
         assert play.emitted("bolt") == [("word", 1)]
+
+
+def test_misfit_of_a_basic_bolt_takes_its_other_emits_along(run_topology: Any) -> None:
+    """If one emit of a basic bolt does not fit, none of that input is sent, on no stream."""
+    feeder = FeederSpout("text string")
+    builder = ss.TopologyBuilder()
+    builder.set_spout("feeder", feeder)
+    builder.set_bolt("bolt", BasicMisfit()).shuffle_grouping("feeder")
+    builder.set_bolt("sink", AckAny()).shuffle_grouping("bolt").shuffle_grouping("bolt", "named")
+    with run_topology(builder.create_topology()) as play:
+        for text in ("good", "type", "unpicklable", "fine"):
+            feeder.feed([text], msg_id=text)
+        play.settle()
+        assert sorted(feeder.acked) == ["fine", "good"]
+        assert sorted(feeder.failed) == ["type", "unpicklable"]
+        assert play.emitted("bolt") == [(1,), (2,), (1,), (2,)]
+        assert sorted(play.emitted("bolt", "named")) == [("fine",), ("good",)]
+        assert play.statistics().component("sink").executed == 6
 
 
 def test_spout_values_that_do_not_fit_fail_by_name(run_topology: Any) -> None:

@@ -71,23 +71,23 @@ class BasicEmission(_Emission):
     """The collector of basic bolts: everything is anchored to the current input.
 
     ``current`` is the position of the input that is being executed, NO_PARENT outside ``execute``.
-    What every emit to the default stream needs stands beside it: its lists, and what it takes.
+    What every emit to the default stream needs stands beside it: what it takes, and its ``rows``.
+    ``ends`` takes their number after each input.
     """
 
     def begin(self, inbox: Inbox) -> None:
         """Start a batch."""
         super().begin(inbox)
         self.current = NO_PARENT
-        box = self._default
+        box = self._default if self._default is not None and self._default.takes >= 0 else None
         self._takes = -1 if box is None else box.takes
-        self._rows: list[Any] = [] if box is None else box.rows
-        self._parents: list[Parent] = [] if box is None else box.parents
+        self.rows: list[Any] = [] if box is None else box.rows
+        self.ends: list[int] = [] if box is None else box.ends
 
     def emit(self, values: Sequence[Any], *, stream: str = DEFAULT_STREAM) -> None:
         """Emit a tuple caused by the input."""
         if stream is DEFAULT_STREAM and len(values) == self._takes:  # the usual case
-            self._rows.append(values[0] if self._takes == 1 else tuple(values))
-            self._parents.append(self.current)
+            self.rows.append(values[0] if self._takes == 1 else tuple(values))
         else:
             self._box(stream).add(values, self.current)
 
@@ -99,18 +99,25 @@ class BasicEmission(_Emission):
 
     def drop_current(self) -> None:
         """Forget what the current input has emitted so far: its ``execute`` raised."""
+        del self.rows[self.ends[-1] if self.ends else 0 :]
         for box in self._boxes.values():
+            if box.rows is self.rows:
+                continue
             length = len(box)
             while length and box.parents[length - 1] == self.current:
                 length -= 1
             box.drop_since(length)
+
+    def end_input(self) -> None:
+        """The current input was executed: what comes next belongs to another."""
+        self.ends.append(len(self.rows))
 
 
 @final
 class BoltEmission(_Emission):
     """The collector of bolts that anchor, ack and fail by themselves.
 
-    ``input`` is the tuple that is being executed, None outside ``execute``.
+    ``input`` is the tuple that is being executed, as long as it is open; else None.
     """
 
     def begin(self, inbox: Inbox) -> None:
@@ -145,15 +152,19 @@ class BoltEmission(_Emission):
 
     def ack(self, tup: Tuple) -> None:
         """This task is done with the tuple."""
-        index = tup._index  # noqa: SLF001
-        if tup is not self.input or self._status[index]:
-            self._mine(tup, "ack")  # says what is wrong
-            self._inbox.others.append(index)
+        if tup is self.input:  # nearly always
+            self.input = None
+            self._status[tup._index] = ACKED  # noqa: SLF001
+            return
+        index = self._mine(tup, "ack")
+        self._inbox.others.append(index)
         self._status[index] = ACKED
 
     def fail(self, tup: Tuple, reason: str | None = None) -> None:
         """Fail every message that the tuple belongs to, at once."""
         index = self._mine(tup, "fail")
+        if tup is self.input:
+            self.input = None
         self._inbox.fail(
             index,
             Failure(

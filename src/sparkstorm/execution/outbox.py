@@ -28,9 +28,23 @@ class Outbox:
 
     A stream of one field keeps bare values instead of rows: the usual case is then a plain list.
     ``takes`` is the number of values of an emit that needs no further check, -1 if there is none.
+
+    The parents of a basic bolt's tuples come in the order of its inputs: then ``ends``, the number
+    of rows after each input, stands for them, and ``parents`` is empty.
     """
 
-    __slots__ = ("_keys", "direct", "key", "parents", "rows", "stream", "takes", "wanted", "width")
+    __slots__ = (
+        "_keys",
+        "direct",
+        "ends",
+        "key",
+        "parents",
+        "rows",
+        "stream",
+        "takes",
+        "wanted",
+        "width",
+    )
 
     def __init__(self, key: StreamKey, stream: Stream, *, wanted: bool, keys: frozenset[str]):
         self.key = key
@@ -40,6 +54,7 @@ class Outbox:
         self.takes = self.width if wanted and not stream.direct else -1
         self.rows: list[Any] = []
         self.parents: list[Parent] = []
+        self.ends: list[int] = []
         self.direct: list[int] = []
         self._keys = keys
 
@@ -58,7 +73,12 @@ class Outbox:
                 self.direct.append(task)
 
     def __len__(self) -> int:
-        return len(self.parents)
+        return len(self.rows)
+
+    def clear(self) -> None:
+        """Forget everything: the batch is over."""
+        self.drop_since(0)
+        self.ends.clear()
 
     def drop_since(self, length: int) -> None:
         """Forget the tuples emitted after there were ``length``."""
@@ -66,6 +86,7 @@ class Outbox:
 
     def drop_rows(self, positions: Sequence[int]) -> None:
         """Forget single tuples."""
+        self.spell_parents()
         gone = set(positions)
         for values in (self.rows, self.parents, self.direct):
             values[:] = [value for row, value in enumerate(values) if row not in gone]
@@ -88,8 +109,17 @@ class Outbox:
         """The tasks picked by the emitter, for a direct stream."""
         return np.array(self.direct, np.int32) if self.stream.direct else None
 
+    def spell_parents(self) -> list[Parent]:
+        """The parents, one for each row from here on."""
+        if self.ends:
+            self.parents.extend(self._parents_by_ends().tolist())
+            self.ends.clear()
+        return self.parents
+
     def anchors(self) -> "Anchors":
         """The parents as arrays."""
+        if self.ends:
+            return Anchors(self._parents_by_ends(), None)
         with suppress(ValueError, TypeError):  # numpy refuses what is not all numbers
             parents = np.array(self.parents, np.int64)
             if parents.ndim == 1:  # else: the same number of anchors for each
@@ -98,6 +128,9 @@ class Outbox:
         offsets = np.zeros(len(lists) + 1, np.int64)
         np.cumsum([len(one) for one in lists], out=offsets[1:])
         return Anchors(np.array([one for many in lists for one in many], np.int64), offsets)
+
+    def _parents_by_ends(self) -> Indexes:
+        return np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))
 
     def _column(self, index: int, values: list[Any]) -> Column:
         field = self.stream.fields[index]

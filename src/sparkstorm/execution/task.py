@@ -126,7 +126,7 @@ class BoltTask:
         self._report.metrics = self._metrics(inbox, time.perf_counter() - started)
         self._report.finish()
         for box in self._boxes.values():
-            box.drop_since(0)
+            box.clear()
         self._emission.begin(Inbox.empty())
         return deliveries, self._report
 
@@ -161,7 +161,7 @@ class BoltTask:
             self._run_bolt(bolt, self._emission, inbox)
 
     def _run_basic(self, bolt: BasicBolt, emission: BasicEmission, inbox: Inbox) -> None:
-        execute = bolt.execute
+        execute, rows, ends = bolt.execute, emission.rows, emission.ends
         for origin, numbered in inbox.deliveries(self._plan):
             tup = Tuple((), origin, -1)
             for index, values in numbered:
@@ -175,20 +175,20 @@ class BoltTask:
                 except Exception as error:  # noqa: BLE001 - user code: only its tuple fails
                     emission.drop_current()
                     inbox.fail(index, self._failure(error))
+                ends.append(len(rows))  # what end_input does, without another call
         inbox.ack_rest()
 
     def _run_bolt(self, bolt: Bolt, emission: BoltEmission, inbox: Inbox) -> None:
         execute, others = bolt.execute, inbox.others
         call = self._state.call if self._state is not None else Call()
-        unheld = _UNHELD + 1  # the collector knows its input
         for origin, numbered in inbox.deliveries(self._plan):
-            tup = emission.input = Tuple((), origin, -1)
+            tup = Tuple((), origin, -1)
             for index, values in numbered:
-                if getrefcount(tup) == unheld:
+                if getrefcount(tup) == _UNHELD:
                     tup.values, tup._index = values, index  # noqa: SLF001
                 else:
-                    tup = emission.input = Tuple(values, origin, index)
-                call.space = None
+                    tup = Tuple(values, origin, index)
+                emission.input, call.space = tup, None
                 try:
                     execute(tup)
                 except Exception as error:  # noqa: BLE001 - user code: only its tuple fails
@@ -213,6 +213,8 @@ class BoltTask:
         else:
             if isinstance(emission, BasicEmission):
                 inbox.status[index] = ACKED
+        if isinstance(emission, BasicEmission):
+            emission.end_input()
 
     def _finish(self, inbox: Inbox) -> None:
         if not isinstance(self._bolt, Bolt):
@@ -268,8 +270,9 @@ class BoltTask:
         failure = self._failure(EmitError(f"{self._component!r}: {misfit}"))
         parents: set[int] = set()
         box = self._boxes[misfit.box.key.stream]
+        spelled = box.spell_parents()
         for row in misfit.rows:
-            parent = box.parents[row]
+            parent = spelled[row]
             parents.update(parent if isinstance(parent, tuple) else (parent,))
         for parent in sorted(parents - {-1}):
             inbox.fail(parent, failure)
@@ -278,7 +281,8 @@ class BoltTask:
         box.drop_rows(misfit.rows)
         if isinstance(self._bolt, BasicBolt):
             for other in self._boxes.values():
-                other.drop_rows([row for row, p in enumerate(other.parents) if p in parents])
+                spelled = other.spell_parents()
+                other.drop_rows([row for row, p in enumerate(spelled) if p in parents])
 
     def _check_attributes(self, dispatcher: Dispatcher) -> list[Delivery]:
         try:
