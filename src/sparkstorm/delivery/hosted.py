@@ -102,6 +102,7 @@ class HostedTask:
         self._arrived = arrived
         self._spout: Spout = cloudpickle.loads(cloudpickle.dumps(spec.component))
         self._is_open = False
+        self._at_rest = True
         self._attempts = Attempts()
         self._clock = office.clock
         self._letters = LetterWriter(plan, component, task, office)
@@ -145,9 +146,14 @@ class HostedTask:
 
     @property
     def drained(self) -> bool:
-        """Whether nothing is pending and the spout will emit nothing more."""
+        """Whether nothing is pending and the spout will emit nothing more.
+
+        A spout that takes the last message in ``next_tuple`` is exhausted before it emits it or
+        gives it up, so what it says while it runs does not count.
+        """
         # in this order: what it emitted before it was exhausted is then seen
-        return self._spout.exhausted() and not self.waiting and not self.pending
+        done = self._spout.exhausted() and self._at_rest
+        return done and not self.waiting and not self.pending
 
     def open(self) -> None:
         """Open the spout."""
@@ -181,7 +187,9 @@ class HostedTask:
         if self.pending >= limit or self.waiting >= limit:
             return False
         before = self.waiting
+        self._at_rest = self._spout.exhausted()
         self._spout.next_tuple()
+        self._at_rest = True
         return self.waiting > before
 
     def take_in(

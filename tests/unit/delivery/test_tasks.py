@@ -2,7 +2,7 @@
 
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,33 @@ class Numbers(ss.PartitionedSpout):
             ss.Split(count=len(places), data={"from": start}, only=tuple(sorted(places)))
             for start, places in only.items()
         ]
+
+
+class Pausing(ss.Spout):
+    """One message, taken from its source before it is emitted or given up; looks in between."""
+
+    outputs = "n int"
+
+    def __init__(self, *, gives_up: bool) -> None:
+        self.left = [7]
+        self.gives_up = gives_up
+        self.look: Callable[[], None] = lambda: None
+
+    def open(self, config: ss.Config, context: ss.TaskContext, collector: Any) -> None:
+        self.collector = collector
+
+    def next_tuple(self) -> None:
+        if not self.left:
+            return
+        number = self.left.pop()
+        self.look()
+        if self.gives_up:
+            self.collector.give_up(number, LOST)
+        else:
+            self.collector.emit([number])
+
+    def exhausted(self) -> bool:
+        return not self.left
 
 
 class Sink(ss.Bolt):
@@ -187,15 +214,32 @@ class TestPartitionedTask:
         assert task.given_up == 0
 
 
+def hosted(spout: ss.Spout) -> HostedTask:
+    plan = plan_of(spout)
+    number = plan.tasks["spout"].start
+    task = HostedTask(plan, "spout", number, lambda *_: None, threading.Event(), office())
+    task.open()
+    return task
+
+
 class TestHostedTask:
+    @pytest.mark.parametrize("gives_up", [False, True])
+    def test_a_spout_is_not_done_while_it_holds_its_last_message(self, gives_up: bool) -> None:
+        """What next_tuple has taken and not emitted or given up yet keeps a run from draining."""
+        task = hosted(Pausing(gives_up=gives_up))
+        assert isinstance(task.spout, Pausing)
+        seen: list[bool] = []
+        task.spout.look = lambda: seen.append(task.drained)
+        assert task.step(100) is not gives_up
+        seen.append(task.drained)
+        assert seen == [False, gives_up]
+        assert task.given_up == int(gives_up)
+
     @pytest.mark.parametrize("seed", range(5))
     def test_verdicts_go_to_the_right_ids_in_any_order(self, seed: int) -> None:
         """Verdicts of several batches, late and mixed, reach exactly the messages meant."""
         feeder = FeederSpout("n int")
-        plan = plan_of(feeder)
-        number = plan.tasks["spout"].start
-        task = HostedTask(plan, "spout", number, lambda *_: None, threading.Event(), office())
-        task.open()
+        task = hosted(feeder)
         id_of: dict[int, int] = {}
         for batch in range(4):
             for message in range(5):
