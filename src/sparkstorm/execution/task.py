@@ -202,19 +202,20 @@ class BoltTask:
     def _one_by_one(self, index: int, replay: Callable[[Any], None]) -> None:
         """Take over what a concurrent ``execute`` recorded, in the order of the input."""
         emission, inbox = self._emission, self._emission._inbox  # noqa: SLF001
-        if isinstance(emission, BasicEmission):
-            emission.current = index
+        basic = emission if isinstance(emission, BasicEmission) else None
+        if basic is not None:
+            basic.current = index
         try:
             replay(emission)
         except Exception as error:  # noqa: BLE001 - user code: the tuple fails, the rest goes on
-            if isinstance(emission, BasicEmission):
-                emission.drop_current()
+            if basic is not None:
+                basic.drop_current()
             inbox.fail(index, self._failure(error))
         else:
-            if isinstance(emission, BasicEmission):
+            if basic is not None:
                 inbox.status[index] = ACKED
-        if isinstance(emission, BasicEmission):
-            emission.end_input()
+        if basic is not None:
+            basic.end_input()
 
     def _finish(self, inbox: Inbox) -> None:
         if not isinstance(self._bolt, Bolt):

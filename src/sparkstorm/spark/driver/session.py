@@ -43,8 +43,8 @@ SQL_SETTINGS: dict[str, str] = {
 }
 """Settings of the query's own session.
 
-Without ``wholeStage``, Spark generates no Java for a batch's plan. That pays where there are many
-rows; ours are packets, some dozens a batch: word count takes a tenth less CPU without it.
+``wholeStage`` is off because Java that is generated for a whole stage pays where there are many
+rows. Ours are packets, some dozens a batch: word count takes a tenth less CPU without it.
 """
 
 _DAEMON = "sparkstorm.spark.worker.daemon"
