@@ -12,6 +12,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from sparkstorm.spark.driver.session import write_no_crc_files
+
 PARALLELISM = 2
 
 _STREAMING = "org.apache.spark.sql.execution.streaming"
@@ -72,6 +74,7 @@ def spark_session(app_name: str, *, daemon_module: str | None = None) -> Iterato
     for key, value in (SPARK_SETTINGS | daemon_settings(daemon_module)).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
+    write_no_crc_files(session)  # as in sessions that sparkstorm makes; the peers gain, too
     try:
         yield session
     finally:

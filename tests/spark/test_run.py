@@ -15,7 +15,7 @@ import cloudpickle
 import pytest
 
 import sparkstorm as ss
-from sparkstorm.spark.driver.session import check_given, query_session
+from sparkstorm.spark.driver.session import check_given, query_session, write_no_crc_files
 from sparkstorm.spark.keys import partition_keys, spark_hash
 from sparkstorm.spouts import LinesSpout
 from sparkstorm.testing import FeederSpout
@@ -210,6 +210,29 @@ def test_restart_on_a_checkpoint(spark: Any, tmp_path: Path) -> None:
     assert max(shown.values()) == 1
     assert {count for _, count in seen} == {1}
     assert len(shown) >= 350  # the taps of a batch on which the first run was stopped are lost
+
+
+def test_a_checkpoint_with_crc_files_goes_on_without(spark: Any, tmp_path: Path) -> None:
+    """Our sessions write none of Hadoop's ``.crc`` files; a checkpoint with some goes on."""
+    lines = tmp_path / "lines.txt"
+    checkpoint = tmp_path / "checkpoint"
+
+    def run(text: str) -> set[str]:
+        before = set(checkpoint.rglob(".*.crc"))
+        lines.write_text(text)
+        topology = wired(LinesSpout(lines), CountLines())
+        with running(topology, spark, checkpoint=checkpoint) as handle:
+            assert handle.wait_until_drained(_PATIENCE_SECS)
+            assert handle.statistics().acked == 10
+        return {path.parent.name for path in set(checkpoint.rglob(".*.crc")) - before}
+
+    configuration = spark._jsparkSession.sparkContext().hadoopConfiguration()
+    spark._jvm.org.apache.hadoop.fs.FileSystem.getLocal(configuration).setWriteChecksum(True)
+    try:
+        assert {"offsets", "commits"} <= run("".join(f"line {n}\n" for n in range(10)))
+    finally:
+        write_no_crc_files(spark)
+    assert run("".join(f"line {n}\n" for n in range(20))) == set()
 
 
 def test_checkpoint_of_another_topology_is_refused(spark: Any, tmp_path: Path) -> None:

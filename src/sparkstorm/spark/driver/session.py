@@ -12,7 +12,14 @@ from pyspark.sql import SparkSession
 from sparkstorm.errors import ConfigError, EnvironmentFault
 from sparkstorm.java import find_java
 
-__all__ = ["CORE_SETTINGS", "SQL_SETTINGS", "check_given", "make_session", "query_session"]
+__all__ = [
+    "CORE_SETTINGS",
+    "SQL_SETTINGS",
+    "check_given",
+    "make_session",
+    "query_session",
+    "write_no_crc_files",
+]
 
 CORE_SETTINGS: dict[str, tuple[str, str]] = {
     "spark.python.unix.domain.socket.enabled": (
@@ -73,7 +80,23 @@ def make_session(name: str, master: str = "local[*]") -> SparkSession:
         builder = builder.config("spark.python.daemon.module", _DAEMON)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    if master.startswith("local"):
+        write_no_crc_files(session)
     return session
+
+
+def write_no_crc_files(session: SparkSession) -> None:
+    """Let this JVM write local files without a ``.crc`` file of Hadoop's beside each.
+
+    Without Hadoop's native library each file starts a ``chmod``, and so does its ``.crc`` file: a
+    batch with state started a dozen processes, and waited for most of them. Spark 4.3 keeps
+    checksums of the state by itself. All local files of the JVM are meant, so it is not for
+    sessions that the user made.
+    """
+    jvm: Any = session._jvm  # noqa: SLF001 - there is no public way
+    java_session: Any = session._jsparkSession  # noqa: SLF001 - as above
+    configuration = java_session.sparkContext().hadoopConfiguration()
+    jvm.org.apache.hadoop.fs.FileSystem.getLocal(configuration).setWriteChecksum(False)
 
 
 def check_given(given: SparkSession) -> None:
