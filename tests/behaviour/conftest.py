@@ -1,7 +1,5 @@
 """One way to run a topology under either runner, so that each test states a behaviour of both."""
 
-import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -14,10 +12,9 @@ import pytest
 from sparkstorm import Config, Statistics, Topology
 from sparkstorm.execution.report import LogLine
 from sparkstorm.planning.plan import StreamKey
-from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock
+from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock, wait_until
 
 _PATIENCE_SECS = 60.0
-_LOOK_SECS = 0.01
 
 
 class Play(ABC):
@@ -131,7 +128,7 @@ class SparkPlay(Play):
         )
 
     def settle(self) -> Statistics:
-        wait_for(self._is_quiet, self.run._check)
+        wait_until(self._is_quiet, check=self.run._check)
         return self.statistics()
 
     def drain(self) -> Statistics:
@@ -142,7 +139,7 @@ class SparkPlay(Play):
         return self.run.statistics()
 
     def pass_time(self, until: Callable[[], bool]) -> None:
-        wait_for(until, self.run._check)
+        wait_until(until, check=self.run._check)
 
     def set_active(self, active: bool) -> None:
         (self.run.activate if active else self.run.deactivate)()
@@ -160,16 +157,6 @@ class SparkPlay(Play):
             ):
                 return False
         return all(thread.idle for thread in self.run._threads.values())
-
-
-def wait_for(condition: Callable[[], bool], check: Callable[[], None] = lambda: None) -> None:
-    """Wait until a condition holds; ``check`` may raise what keeps it from ever holding."""
-    never = threading.Event()
-    deadline = time.monotonic() + _PATIENCE_SECS
-    while not condition():
-        check()
-        assert time.monotonic() < deadline, "the condition never came to hold"
-        never.wait(_LOOK_SECS)
 
 
 Runner = Callable[..., AbstractContextManager[Play]]

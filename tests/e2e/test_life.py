@@ -8,14 +8,14 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from sparkstorm.testing import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -133,6 +133,9 @@ class Run:
                 return int(stat.parent.name)
         raise AssertionError(f"it has no JVM: {self.said}")
 
+    def check(self) -> None:
+        assert self.process.poll() is None, self.said
+
     def wait(self) -> int:
         return self.process.wait(_PATIENCE_SECS)
 
@@ -145,14 +148,6 @@ def running(folder: Path, name: str, *args: str | Path) -> Iterator[Run]:
     finally:
         run.process.kill()
         run.process.wait()
-
-
-def wait_for(condition: Callable[[], bool], run: Run) -> None:
-    never, deadline = threading.Event(), time.monotonic() + _PATIENCE_SECS
-    while not condition():
-        assert run.process.poll() is None, run.said
-        assert time.monotonic() < deadline, run.said
-        never.wait(0.05)
 
 
 @pytest.fixture
@@ -183,7 +178,7 @@ def test_a_run_whose_jvm_dies_says_so_and_can_be_started_again(
 ) -> None:
     """A second run is refused meanwhile; after kill -9 of the JVM the counts are exact."""
     with running(tmp_path, "first", *counting) as first:
-        wait_for(lambda: len(first.tapped()) >= 80, first)
+        wait_until(lambda: len(first.tapped()) >= 80, secs=_PATIENCE_SECS, check=first.check)
         (tmp_path / "hold").touch()  # it may not be done before the second looks
         with running(tmp_path, "second", *counting) as second:
             assert second.wait() == 2
@@ -217,12 +212,12 @@ def test_a_killed_driver_is_succeeded_at_once_and_a_paused_one_after_a_while(
 ) -> None:
     """The paused one stops when it wakes up, and has changed nothing."""
     with running(tmp_path, "first", *counting) as first:
-        wait_for(lambda: len(first.tapped()) >= 80, first)
+        wait_until(lambda: len(first.tapped()) >= 80, secs=_PATIENCE_SECS, check=first.check)
         first.process.kill()
     with running(tmp_path, "second", *counting) as second:
-        wait_for(lambda: "running" in second.said, second)
+        wait_until(lambda: "running" in second.said, secs=_PATIENCE_SECS, check=second.check)
         assert "in use by" not in second.said
-        wait_for(lambda: bool(second.tapped()), second)
+        wait_until(lambda: bool(second.tapped()), secs=_PATIENCE_SECS, check=second.check)
         jvm = second.jvm()
         os.kill(second.process.pid, signal.SIGSTOP)
         os.kill(jvm, signal.SIGSTOP)

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from sparkstorm.testing import KafkaServer
+from sparkstorm.testing import KafkaServer, wait_until
 
 _PATIENCE_SECS = 60.0
 
@@ -41,7 +41,7 @@ class Hand:
         settings = {key.replace("_", "."): str(value) for key, value in config.items()}
         wanted = NewTopic(name, partitions, replicas, config=settings)
         self.admin.create_topics([wanted])[name].result()
-        wait_for(lambda: name in self.admin.list_topics(timeout=5).topics)
+        wait_until(lambda: name in self.admin.list_topics(timeout=5).topics)
         return name
 
     def configure(self, name: str, **config: Any) -> None:
@@ -60,7 +60,7 @@ class Hand:
     def delete_topic(self, name: str) -> None:
         """Delete a topic and wait until it is gone."""
         self.admin.delete_topics([name])[name].result()
-        wait_for(lambda: name not in self.admin.list_topics(timeout=5).topics)
+        wait_until(lambda: name not in self.admin.list_topics(timeout=5).topics)
 
     def brokers(self) -> set[int]:
         """The brokers that are there."""
@@ -73,7 +73,7 @@ class Hand:
     def add_partitions(self, name: str, total: int) -> None:
         """Let a topic have so many partitions."""
         self.admin.create_partitions([NewPartitions(name, total)])[name].result()
-        wait_for(lambda: len(self._described(name).partitions) == total)
+        wait_until(lambda: len(self._described(name).partitions) == total)
 
     def put(
         self,
@@ -174,10 +174,6 @@ class Hand:
         consumer.close()
         return found
 
-    def wait_for(self, condition: Callable[[], bool]) -> None:
-        """Wait until a condition holds."""
-        wait_for(condition)
-
     def _described(self, name: str) -> Any:
         return self.admin.list_topics(name, timeout=5).topics[name]
 
@@ -221,14 +217,6 @@ class Transaction:
         self._producer.abort_transaction(30)
 
 
-def wait_for(condition: Callable[[], bool], secs: float = _PATIENCE_SECS) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + secs
-    while not condition():
-        assert time.monotonic() < deadline, "the condition never came to hold"
-        time.sleep(0.02)
-
-
 @pytest.fixture(scope="session")
 def kafka(started: Callable[[KafkaServer], KafkaServer]) -> Iterator[Hand]:
     """A broker that stays up; each test makes topics of its own."""
@@ -244,7 +232,7 @@ def kafka_pair(started: Callable[[KafkaServer], KafkaServer]) -> Iterator[tuple[
     second = KafkaServer(both, joins=first)
     with started(first), second:
         hand = Hand(first)
-        wait_for(lambda: second.node in hand.brokers())
+        wait_until(lambda: second.node in hand.brokers())
         yield hand, second
 
 

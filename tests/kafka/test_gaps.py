@@ -11,7 +11,7 @@ import sparkstorm as ss
 from sparkstorm.dead_letters import LetterStore
 from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.kafka import KafkaSpout
-from sparkstorm.testing import LocalRunner, ManualClock
+from sparkstorm.testing import LocalRunner, ManualClock, wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -102,7 +102,7 @@ def test_a_compacted_topic(kafka: Any) -> None:
         kafka.put(topic, ["roll"], key=b"roll")
         return bool(kafka.read_offsets(topic)[:3] != [0, 1, 2])
 
-    kafka.wait_for(is_compacted)
+    wait_until(is_compacted)
     left = kafka.read_offsets(topic)
     seen: list[Any] = []
     with runner_of(kafka, topic, seen) as runner:
@@ -224,9 +224,9 @@ def test_a_failed_message_outlives_its_record(kafka: Any) -> None:
     seen: list[Any] = []
     config = ss.Config(retry_backoff_secs=10.0, max_retries=2)
     with runner_of(kafka, topic, seen, config=config, files=files, clock=clock) as runner:
-        kafka.wait_for(runner.step)
+        wait_until(runner.step)
         runner.plan_batch()
-        kafka.wait_for(lambda: kept(runner) == 2)
+        wait_until(lambda: kept(runner) == 2)
         kafka.delete_topic(topic)
         for _ in range(4):  # three tries, and the verdict on the last one
             clock.advance(100.0)
@@ -250,9 +250,9 @@ def test_a_failed_message_outlives_its_record_and_its_driver(kafka: Any) -> None
     config = ss.Config(retry_backoff_secs=10.0)
     first = runner_of(kafka, topic, seen, config=config, files=files, clock=clock)
     first.__enter__()
-    kafka.wait_for(first.step)
+    wait_until(first.step)
     first.plan_batch()
-    kafka.wait_for(lambda: kept(first) == 1)
+    wait_until(lambda: kept(first) == 1)
     clock.advance(100.0)
     assert first.plan_batch()
     first.__exit__(RuntimeError, RuntimeError("the driver dies"), None)

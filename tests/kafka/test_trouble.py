@@ -13,7 +13,7 @@ from sparkstorm.errors import EnvironmentFault
 from sparkstorm.kafka import KafkaBolt, KafkaSpout
 from sparkstorm.kafka.client.desk import KafkaDesk
 from sparkstorm.kafka.cluster import Cluster, Partition
-from sparkstorm.testing import KafkaServer, LocalRunner
+from sparkstorm.testing import KafkaServer, LocalRunner, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,13 +49,6 @@ def runner_of(address: str, topic: str, seen: list[str], **more: Any) -> LocalRu
     )
 
 
-def step_until(runner: LocalRunner, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _PATIENCE_SECS
-    while not condition():
-        runner.step()
-        assert time.monotonic() < deadline, runner.statistics()
-
-
 def test_a_broker_that_is_down_at_the_start_is_waited_for(
     mortal_kafka: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -66,7 +59,7 @@ def test_a_broker_that_is_down_at_the_start_is_waited_for(
     seen: list[str] = []
 
     def come_up() -> None:
-        mortal_kafka.wait_for(lambda: "waiting for it" in caplog.text)
+        wait_until(lambda: "waiting for it" in caplog.text)
         mortal_kafka.server.start()
 
     helper = threading.Thread(target=come_up)
@@ -75,7 +68,7 @@ def test_a_broker_that_is_down_at_the_start_is_waited_for(
         caplog.at_level(logging.WARNING),
         runner_of(mortal_kafka.address, topic, seen, timeout_secs=1.0) as runner,
     ):
-        step_until(runner, lambda: seen == ["a"])
+        wait_until(lambda: seen == ["a"], check=runner.step)
     helper.join()
 
 
@@ -109,13 +102,13 @@ def test_a_broker_that_is_killed_is_waited_for(
         runner.finish(runner.run_job())
         runner.commit()
         for _ in range(2):
-            step_until(runner, lambda: runner.statistics().failed > 10)
+            wait_until(lambda: runner.statistics().failed > 10, check=runner.step)
         assert runner.statistics().given_up == 0
-        mortal_kafka.wait_for(lambda: "trying again until it answers" in caplog.text)
+        wait_until(lambda: "trying again until it answers" in caplog.text)
         mortal_kafka.server.start()
-        step_until(runner, lambda: len(seen) == 10)
+        wait_until(lambda: len(seen) == 10, check=runner.step)
         mortal_kafka.put(topic, ["more"])
-        step_until(runner, lambda: len(seen) == 11)
+        wait_until(lambda: len(seen) == 11, check=runner.step)
         assert "the cluster answers again" in caplog.text
         assert runner.statistics().given_up == 0
     assert sorted(seen) == sorted([*map(str, range(10)), "more"])
@@ -133,15 +126,15 @@ def test_a_partition_gets_another_leader(kafka_pair: Any) -> None:
         kafka.put(topic, [f"{number}/{n}" for n in range(1000)], partition=number)
     seen: list[str] = []
     with runner_of(kafka.address, topic, seen, timeout_secs=2.0) as runner:
-        kafka.wait_for(runner.plan_batch)
+        wait_until(runner.plan_batch)
         second.kill()
         runner.finish(runner.run_job())
         runner.commit()
-        kafka.wait_for(lambda: set(kafka.leaders(topic).values()) == {1})
+        wait_until(lambda: set(kafka.leaders(topic).values()) == {1})
         for number in range(4):
             kafka.put(topic, [f"{number}/{n}" for n in range(1000, 1010)], partition=number)
-        step_until(runner, lambda: len(set(seen)) == 4040)
-        step_until(runner, lambda: runner.statistics().pending == 0)
+        wait_until(lambda: len(set(seen)) == 4040, check=runner.step)
+        wait_until(lambda: runner.statistics().pending == 0, check=runner.step)
         assert runner.statistics().given_up == 0
     assert sorted(seen) == sorted(f"{number}/{n}" for number in range(4) for n in range(1010))
     assert [kafka.committed("g", topic, number)[0] for number in range(4)] == [1010] * 4
@@ -158,15 +151,15 @@ def test_a_topic_that_is_deleted_and_made_anew(
         caplog.at_level(logging.WARNING),
         runner_of(kafka.address, topic, seen, group=topic, timeout_secs=2.0) as runner,
     ):
-        step_until(runner, lambda: len(seen) == 50)
+        wait_until(lambda: len(seen) == 50, check=runner.step)
         kafka.put(topic, ["lost"] * 3)
-        kafka.wait_for(runner.plan_batch)
+        wait_until(runner.plan_batch)
         kafka.delete_topic(topic)
-        kafka.wait_for(lambda: "is gone from the cluster" in caplog.text or not runner.step())
+        wait_until(lambda: "is gone from the cluster" in caplog.text or not runner.step())
         kafka.topic(name=topic)
         kafka.put(topic, ["new", "topic"])
-        step_until(runner, lambda: len(seen) >= 52)
-        step_until(runner, lambda: runner.statistics().given_up == 3)
+        wait_until(lambda: len(seen) >= 52, check=runner.step)
+        wait_until(lambda: runner.statistics().given_up == 3, check=runner.step)
         assert runner.statistics().failures["expired"] == 3
     assert seen[50:] == ["new", "topic"]
     assert "its topic was deleted and made anew" in caplog.text
@@ -256,7 +249,7 @@ def test_a_broker_that_is_killed_is_waited_for_on_spark(
                 mortal_kafka.put(topic, values, partition=number)
             mortal_kafka.server.kill()
             mortal_kafka.server.start()
-        mortal_kafka.wait_for(lambda: len(set(seen)) == 6000)
-        mortal_kafka.wait_for(lambda: run.statistics().pending == 0)
+        wait_until(lambda: len(set(seen)) == 6000)
+        wait_until(lambda: run.statistics().pending == 0)
         assert run.statistics().given_up == 0
     assert [mortal_kafka.committed("g", topic, n)[0] for n in range(2)] == [3000, 3000]

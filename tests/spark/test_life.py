@@ -2,9 +2,7 @@
 
 import logging
 import os
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +24,7 @@ from sparkstorm.spark.datasource import SparkstormSource
 from sparkstorm.spark.driver.checkpoint import HadoopFiles
 from sparkstorm.spark.rows import LOADS_DDL
 from sparkstorm.spouts import IteratorSpout
-from sparkstorm.testing import FeederSpout
+from sparkstorm.testing import FeederSpout, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -119,13 +117,6 @@ class DiesOnce(DataSource):
         return SparkstormSource(self.options).streamReader(schema)
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    never, deadline = threading.Event(), time.monotonic() + _PATIENCE_SECS
-    while not condition():
-        assert time.monotonic() < deadline, "the condition never came to hold"
-        never.wait(0.02)
-
-
 def readers() -> list[int]:
     """The processes in which Spark asks our data source for offsets, of this process's JVM."""
     parents, found = {}, []
@@ -193,7 +184,7 @@ def test_a_second_run_on_the_checkpoint_is_refused(spark: Any, tmp_path: Path) -
         ):
             pass
         feeder.feed([1], msg_id=1)
-        wait_for(lambda: feeder.acked == [1])
+        wait_until(lambda: feeder.acked == [1])
     with running(feeder, spark, checkpoint=tmp_path):
         pass
 
@@ -204,7 +195,7 @@ def test_the_query_outlives_its_reader(spark: Any, caplog: pytest.LogCaptureFixt
     spout = IteratorSpout(range(3000), "n long")
     with running(spout, spark, config=config) as run:
         for acked in (300, 1200):
-            wait_for(lambda acked=acked: run.statistics().acked >= acked)  # type: ignore[misc]
+            wait_until(lambda acked=acked: run.statistics().acked >= acked)  # type: ignore[misc]
             for pid in readers():
                 os.kill(pid, 9)
         assert run.wait_until_drained(_PATIENCE_SECS)
@@ -237,7 +228,7 @@ def test_a_cause_that_persists_ends_the_run(
     config = {"query_max_restarts": 2, "query_restart_backoff_secs": 0.05}
     with running(feeder, spark, checkpoint=tmp_path, config=config) as run:
         feeder.feed([1], msg_id=1)
-        wait_for(lambda: feeder.acked == [1])
+        wait_until(lambda: feeder.acked == [1])
         with out_of_place(tmp_path / "spark" / "commits"):
             feeder.feed([2], msg_id=2)
             with pytest.raises(BatchError, match=r"after 2 restarts.*spark/commits"):
@@ -245,7 +236,7 @@ def test_a_cause_that_persists_ends_the_run(
     assert len([r for r in caplog.records if "is started again in" in r.message]) == 2
     feeder.feed([2], msg_id=2)  # as its source would
     with running(feeder, spark, checkpoint=tmp_path):
-        wait_for(lambda: feeder.acked == [1, 2])
+        wait_until(lambda: feeder.acked == [1, 2])
 
 
 def test_no_message_is_blamed_for_state_that_cannot_be_kept(
@@ -256,11 +247,11 @@ def test_no_message_is_blamed_for_state_that_cannot_be_kept(
     config = {"query_max_restarts": 100, "query_restart_backoff_secs": 0.05}
     with running(feeder, spark, bolt=Remember(), checkpoint=tmp_path, config=config) as run:
         feeder.feed([1], msg_id=1)
-        wait_for(lambda: feeder.acked == [1])
+        wait_until(lambda: feeder.acked == [1])
         with out_of_place(tmp_path / "spark" / "state"):
             feeder.feed([2], msg_id=2)
-            wait_for(lambda: "Spark cannot keep the state: ParentNotDirectory" in caplog.text)
-        wait_for(lambda: feeder.acked == [1, 2])
+            wait_until(lambda: "Spark cannot keep the state: ParentNotDirectory" in caplog.text)
+        wait_until(lambda: feeder.acked == [1, 2])
         assert run.statistics().failed == 0
     assert "at fault" not in caplog.text
 

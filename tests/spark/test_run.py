@@ -2,8 +2,6 @@
 
 import contextlib
 import re
-import threading
-import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,7 +16,7 @@ import sparkstorm as ss
 from sparkstorm.spark.driver.session import check_given, query_session, write_no_crc_files
 from sparkstorm.spark.keys import partition_keys, spark_hash
 from sparkstorm.spouts import LinesSpout
-from sparkstorm.testing import FeederSpout
+from sparkstorm.testing import FeederSpout, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -100,14 +98,6 @@ def running(topology: ss.Topology, session: Any, **options: Any) -> Iterator[Any
         yield run
     finally:
         run.stop(drain=False)
-
-
-def wait_for(condition: Callable[[], bool], run: Any) -> None:
-    never, deadline = threading.Event(), time.monotonic() + _PATIENCE_SECS
-    while not condition():
-        run._check()
-        assert time.monotonic() < deadline, f"the condition never came to hold: {run!r}"
-        never.wait(0.01)
 
 
 def test_group_keys_fall_into_their_partitions(spark: Any) -> None:
@@ -198,7 +188,7 @@ def test_restart_on_a_checkpoint(spark: Any, tmp_path: Path) -> None:
         return wired(LinesSpout(tmp_path / "lines.txt"), CountLines(), parallelism=2)
 
     with running(topology(), spark, **options) as first:
-        wait_for(lambda: first.statistics().acked >= 60, first)
+        wait_until(lambda: first.statistics().acked >= 60, check=first._check)
         drained = first.stop(drain=False)
     assert drained.acked < 400
     with running(topology(), spark, **options) as second:
@@ -250,7 +240,7 @@ def test_waiting_and_stopping(spark: Any) -> None:
     with running(wired(feeder, AckOdd()), spark) as run:
         feeder.feed([1], msg_id=1)
         feeder.feed([2], msg_id=2)
-        wait_for(lambda: feeder.acked == [1], run)
+        wait_until(lambda: feeder.acked == [1], check=run._check)
         assert run.wait_until_drained(0.2) is False
         assert run.await_termination(0.1) is False
         statistics = run.stop(drain=False)
@@ -266,7 +256,7 @@ def test_stop_drains(spark: Any) -> None:
     with running(wired(feeder, Ack()), spark) as run:
         for number in range(50):
             feeder.feed([number], msg_id=number)
-        wait_for(lambda: run.statistics().emitted > 0, run)
+        wait_until(lambda: run.statistics().emitted > 0, check=run._check)
         statistics = run.stop()
         assert statistics.pending == 0
         assert len(feeder.acked) == statistics.acked
@@ -286,9 +276,9 @@ def test_a_source_may_have_nothing_for_a_while(spark: Any) -> None:
     """Spark runs its first batch whatever its end is: a quiet first second once ended the run."""
     feeder = FeederSpout("n int")
     with ss.submit(wired(feeder, Ack()), session=spark) as run:
-        wait_for(lambda: run.statistics().batches > 0, run)
+        wait_until(lambda: run.statistics().batches > 0, check=run._check)
         feeder.feed([1], msg_id=1)
-        wait_for(lambda: feeder.acked == [1], run)
+        wait_until(lambda: feeder.acked == [1], check=run._check)
 
 
 def test_a_topology_may_be_large(spark: Any) -> None:
@@ -296,4 +286,4 @@ def test_a_topology_may_be_large(spark: Any) -> None:
     feeder = FeederSpout("n int")
     with ss.submit(wired(feeder, LookUp(bytes(3_000_000))), session=spark) as run:
         feeder.feed([1], msg_id=1)
-        wait_for(lambda: feeder.acked == [1], run)
+        wait_until(lambda: feeder.acked == [1], check=run._check)

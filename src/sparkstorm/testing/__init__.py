@@ -9,6 +9,7 @@ from sparkstorm.testing.simulation import Observer, Outcome, Simulation, simulat
 from sparkstorm.testing.sinks import MemorySink
 from sparkstorm.testing.sources import LogSpout, QueueSpout
 from sparkstorm.testing.spouts import FeederSpout, FixedSpout
+from sparkstorm.testing.waiting import wait_until
 from sparkstorm.testing.witness import BrokenPromise
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "Simulation",
     "complete_topology",
     "simulate",
+    "wait_until",
 ]

@@ -1,0 +1,40 @@
+"""Waiting for what a running topology does, instead of sleeping for it."""
+
+import time
+from collections.abc import Callable
+
+__all__ = ["wait_until"]
+
+_LOOK_SECS = 0.01
+
+
+def _nothing() -> None:
+    pass
+
+
+def wait_until(
+    condition: Callable[[], object], *, secs: float = 60.0, check: Callable[[], object] = _nothing
+) -> None:
+    """Wait until a condition holds: Storm's ``Testing.whileTimeout``.
+
+    Args:
+        condition: asked some hundred times a second.
+        secs: how long to wait at most.
+        check: called before each look; it may raise what keeps the condition from ever holding.
+
+    Raises:
+        TimeoutError: it did not come to hold in time.
+
+    >>> looks = iter([False, False, True])
+    >>> wait_until(lambda: next(looks))
+    >>> wait_until(lambda: False, secs=0.02)
+    Traceback (most recent call last):
+      ...
+    TimeoutError: within 0.02 s the condition never came to hold
+    """
+    deadline = time.monotonic() + secs
+    while not condition():
+        check()
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"within {secs:g} s the condition never came to hold")
+        time.sleep(_LOOK_SECS)
