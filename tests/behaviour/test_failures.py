@@ -156,7 +156,7 @@ class BasicMisfit(ss.BasicBolt):
     outputs = MappingProxyType({"default": "n long", "named": ["anything"]})
 
     def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
-        collector.emit([1])
+        collector.emit([1], stream="".join(("def", "ault")))  # equal, and not the same object
         collector.emit(["text" if tup["text"] == "type" else 2])
         value = threading.Lock() if tup["text"] == "unpicklable" else tup["text"]
         collector.emit([value], stream="named")

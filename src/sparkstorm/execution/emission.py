@@ -86,7 +86,7 @@ class BasicEmission(_Emission):
 
     def emit(self, values: Sequence[Any], *, stream: str = DEFAULT_STREAM) -> None:
         """Emit a tuple caused by the input."""
-        if stream is DEFAULT_STREAM and len(values) == self._takes:  # the usual case
+        if stream == DEFAULT_STREAM and len(values) == self._takes:  # the usual case
             self.rows.append(values[0] if self._takes == 1 else tuple(values))
         else:
             self._box(stream).add(values, self.current)
