@@ -124,6 +124,16 @@ class AloneAsync(ss.BasicBolt):
         collector.emit([tup["n"] + 1])
 
 
+class PooledAsync(ss.BasicBolt):
+    """Shares what belongs to the event loop in which it was made, as connection pools do."""
+
+    outputs = "usable boolean"
+
+    async def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        loop = self.context.shared("loop", asyncio.get_running_loop)
+        collector.emit([loop is asyncio.get_running_loop()])
+
+
 class AsyncState(ss.StatefulBolt):
     """Not allowed: state has one writer."""
 
@@ -260,6 +270,16 @@ def test_async_bolt_without_concurrency_is_awaited(run_locally: Any) -> None:
         feeder.feed([1], msg_id=1)
         play.settle()
         assert (play.emitted("bolt"), feeder.acked) == ([(2,)], [1])
+
+
+def test_async_bolts_of_a_process_have_one_event_loop(run_topology: Any) -> None:
+    """In all batches: a connection pool of the first can be used in the second."""
+    feeder, topology = wired("n int", PooledAsync())
+    with run_topology(topology) as play:
+        for number in (1, 2):
+            feeder.feed([number], msg_id=number)
+            play.settle()
+        assert play.emitted("bolt") == [(True,), (True,)]
 
 
 def test_async_stateful_bolt_is_refused() -> None:

@@ -1,8 +1,10 @@
 """Waiting bolts: several ``execute`` calls of one task at a time, recorded in the input's order."""
 
 import asyncio
+import atexit
 import contextvars
 import inspect
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,6 +17,8 @@ from sparkstorm.tuples import Tuple
 __all__ = ["Recording", "is_async", "run_concurrently"]
 
 _Take = Callable[[int, Callable[[Any], None]], None]
+
+_LOOPS = threading.local()
 
 
 @final
@@ -74,12 +78,24 @@ def run_concurrently(bolt: AnyBolt, tuples: Iterable[Tuple], limit: int, take: _
         bolt.collector = _CurrentCollector()
     try:
         if is_async(bolt):
-            asyncio.run(_run_coroutines(bolt, tuples, limit, take))
+            _event_loop().run(_run_coroutines(bolt, tuples, limit, take))
         else:
             _run_threads(bolt, tuples, limit, take)
     finally:
         if isinstance(bolt, Bolt) and real is not None:
             bolt.collector = real
+
+
+def _event_loop() -> asyncio.Runner:
+    """This thread's event loop, the same for all batches and bolts.
+
+    A connection pool that tasks share, say, belongs to the loop in which it was made.
+    """
+    found: asyncio.Runner | None = getattr(_LOOPS, "runner", None)
+    if found is None:
+        found = _LOOPS.runner = asyncio.Runner()
+        atexit.register(found.close)
+    return found
 
 
 def is_async(bolt: AnyBolt) -> bool:
