@@ -75,15 +75,6 @@ class Lineage:
             return np.arange(len(self.roots))
         return np.repeat(np.arange(len(self)), self.counts())
 
-    def roots_of(self, index: int) -> list[int]:
-        """The roots of one tuple."""
-        return list(self.pairs_at(index)[0])
-
-    def id_of(self, index: int) -> int:
-        """A number that names the tuple among those of its roots: its first share, else 0."""
-        shares = self.pairs_at(index)[1]
-        return shares[0] if shares else 0
-
     def pairs_at(self, index: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The roots of one tuple, and its share of each."""
         if self.offsets is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self, TypeVar, final
+from typing import Self, final
 
 from sparkstorm.components.bolt import AnyBolt
 from sparkstorm.config import setting_name
@@ -25,8 +25,6 @@ from sparkstorm.topology.grouping import (
 from sparkstorm.topology.validation import faults_of
 
 __all__ = ["BoltDeclarer", "SpoutDeclarer", "TopologyBuilder"]
-
-Declarer = TypeVar("Declarer", bound="_Declarer")
 
 
 @dataclass(slots=True)

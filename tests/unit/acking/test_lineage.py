@@ -33,8 +33,7 @@ def test_untracked_tuples_have_no_root() -> None:
     found = Lineage.untracked(3)
     assert (len(found), found.is_tracked, found.is_simple) == (3, False, False)
     assert found.counts().tolist() == [0, 0, 0]
-    assert found.roots_of(1) == []
-    assert found.id_of(2) == 0
+    assert found.pairs_at(1) == ((), ())
 
 
 def test_a_lineage_without_offsets_is_simple() -> None:
@@ -43,16 +42,15 @@ def test_a_lineage_without_offsets_is_simple() -> None:
     assert found.is_simple
     assert found.is_tracked
     assert (len(found), found.counts().tolist()) == (3, [1, 1, 1])
-    assert (found.roots_of(2), found.id_of(2)) == ([2], 12)
+    assert found.pairs_at(2) == ((2,), (12,))
 
 
 def test_a_tuple_may_have_several_roots() -> None:
-    """They come in order; the first share names the tuple."""
+    """They come in order, each with its share."""
     found = lineage(*MIXED)
     assert len(found) == 4
     assert found.counts().tolist() == [1, 0, 3, 1]
-    assert found.roots_of(2) == [1, 2, 3]
-    assert [found.id_of(index) for index in range(4)] == [10, 0, 11, 14]
+    assert found.pairs_at(2) == ((1, 2, 3), (11, 12, 13))
 
 
 @pytest.mark.parametrize("tuples", CASES)
