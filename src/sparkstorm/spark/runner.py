@@ -41,7 +41,12 @@ from sparkstorm.spark.driver.jvm import Jvm, stop_session
 from sparkstorm.spark.driver.query import Query
 from sparkstorm.spark.driver.restarts import Restarts
 from sparkstorm.spark.driver.server import PlanServer
-from sparkstorm.spark.driver.session import check_given, make_session, spark_parallelism
+from sparkstorm.spark.driver.session import (
+    check_given,
+    make_session,
+    running_session,
+    spark_parallelism,
+)
 from sparkstorm.spark.driver.shipping import offer_script_folder, ship
 from sparkstorm.spark.driver.supervisor import Supervisor
 from sparkstorm.spark.link import LinkServer
@@ -78,7 +83,8 @@ def submit(
         topology: what :meth:`TopologyBuilder.create_topology` returned.
         name: the topology's name.
         config: the settings, or a mapping of keys as people write them.
-        session: a Spark session to run on; if None, one is started and stopped with the run.
+        session: a Spark session to run on; if None, the one that this process has, or else one
+            that is started, and stopped with the run.
         master: where a started session runs.
         checkpoint: the folder that holds progress and state over restarts; if None, a temporary
             one that goes with the run.
@@ -93,6 +99,7 @@ def submit(
     offer_script_folder()
     settings = config if isinstance(config, Config) else Config.parse(config or {})
     with ExitStack() as stack:
+        session = session or running_session()
         if session is None:
             session = make_session(name, master)
             stack.callback(stop_session, session)

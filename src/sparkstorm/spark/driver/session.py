@@ -7,6 +7,7 @@ import sys
 import warnings
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from sparkstorm.errors import ConfigError, EnvironmentFault
@@ -18,6 +19,8 @@ __all__ = [
     "check_given",
     "make_session",
     "query_session",
+    "running_session",
+    "spark_parallelism",
     "write_no_crc_files",
 ]
 
@@ -99,6 +102,12 @@ def write_no_crc_files(session: SparkSession) -> None:
     jvm.org.apache.hadoop.fs.FileSystem.getLocal(configuration).setWriteChecksum(False)
 
 
+def running_session() -> SparkSession | None:
+    """The session of this process, if Spark runs in it: it is whoever's started it, not ours."""
+    active = SparkContext._active_spark_context  # noqa: SLF001 - there is no public way
+    return None if active is None else SparkSession.builder.getOrCreate()
+
+
 def check_given(given: SparkSession) -> None:
     """Make sure that a topology can run on a session that the user made.
 
@@ -115,7 +124,7 @@ def check_given(given: SparkSession) -> None:
         )
     theirs = given.sparkContext.pythonExec
     if shutil.which(theirs) != sys.executable:
-        _check_python(theirs)
+        _check_python(theirs, shipped=not str(given.sparkContext.master).startswith("local["))
 
 
 def query_session(given: SparkSession, partitions: int, checkpoint: str) -> SparkSession:
@@ -153,8 +162,11 @@ def with_retries(master: str) -> str:
     return master
 
 
-def _check_python(theirs: str) -> None:
-    command = [theirs, "-c", "import cloudpickle, numpy, pandas, pyarrow, pydantic"]
+def _check_python(theirs: str, *, shipped: bool) -> None:
+    needed = ["cloudpickle", "numpy", "pandas", "pyarrow", "pydantic"]
+    if not shipped:  # local workers get nothing sent
+        needed.append("sparkstorm")
+    command = [theirs, "-c", f"import {', '.join(needed)}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode != 0:
         raise EnvironmentFault(
