@@ -41,7 +41,8 @@ class Config(BaseModel):
         gt=0,
         alias="topology.message.timeout.secs",
         description="Seconds that a tree left open may take after its batch before it fails. "
-        "Checked once per batch and when idle, so a failure may come up to a tenth later.",
+        "Checked once per batch and when idle, so a failure may come up to a tenth later, or when "
+        "the batch that runs by then has ended.",
     )
     message_timeout_mode: Literal["emit", "progress"] = Field(
         "emit",

@@ -13,7 +13,7 @@ Anchors = Tuple | Sequence[Tuple] | None
 
 
 class SpoutCollector(Protocol):
-    """Handed to :meth:`Spout.open`; to be used in ``next_tuple`` only."""
+    """Handed to :meth:`Spout.open`; to be used on the thread that calls the spout."""
 
     def emit(
         self, values: Sequence[Any], *, msg_id: Hashable = None, stream: str = "default"
@@ -64,8 +64,11 @@ class BoltCollector(Protocol):
     ) -> None:
         """Emit a tuple; it joins the trees of its anchors, without anchors it is untracked.
 
+        Whether the values fit the declared types is checked for all tuples at once, when the batch
+        is sent: one that does not fit fails the messages of its anchors then.
+
         Raises:
-            EmitError: the values do not fit the declared stream.
+            EmitError: the stream is not declared, or has another number of fields.
             TrackingError: an anchor was acked or failed before, or is not of this task.
         """
         ...

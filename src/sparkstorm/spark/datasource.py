@@ -14,7 +14,7 @@ __all__ = ["SparkstormSource"]
 
 @final
 class SparkstormSource(DataSource):
-    """Gives Spark the batches that the coordinator plans; options: ``path`` and ``token``."""
+    """Gives Spark the batches that the coordinator plans; options: ``link`` and ``token``."""
 
     @classmethod
     def name(cls) -> str:
