@@ -19,7 +19,7 @@ dropped in any case.
 
 import json
 import pickle
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeAlias, final
@@ -34,6 +34,9 @@ from sparkstorm.execution.undo import Call
 from sparkstorm.planning.plan import Plan
 
 __all__ = ["ChunkStore", "MemoryStore", "StateImage", "committed_chunks", "state_of"]
+
+_CHUNK_BYTES = 64 * 1024 * 1024
+"""Larger chunks are cut: the JVM has no arrays beyond two gigabytes, and holds several copies."""
 
 _SNAPSHOT_ITEMS = 50_000
 _SNAPSHOT_MIN = 10_000
@@ -248,11 +251,14 @@ class StateImage(KeyValues):
             head.counts[name] = len(self._values(name))
         size = sum(map(len, chunk.values()))
         logged = size + sum(size for _, _, size in head.log)
-        if len(head.log) >= _MAX_LOG or logged > max(head.snapshot_size, _SNAPSHOT_MIN):
-            self._write_snapshot(store, head, version)
-        else:
-            store.put(f"log/{version}", pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL))
+        data = b""
+        if len(head.log) < _MAX_LOG and logged <= max(head.snapshot_size, _SNAPSHOT_MIN):
+            data = pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL)
+        if data and len(data) <= _CHUNK_BYTES:
+            store.put(f"log/{version}", data)
             head.log.append((version, token, size))
+        else:
+            self._write_snapshot(store, head, version)
         head.save(store)
 
     def _drop(self) -> None:
@@ -304,12 +310,12 @@ class StateImage(KeyValues):
         for number in range(head.pieces):
             store.delete(f"snap/{head.snapshot}/{number}")
         head.snapshot, head.pieces, head.snapshot_size, head.log = version, 0, 0, []
-        stored = self._stored or {}
-        for piece in _pieces({n: space for n, space in self._spaces.items() if n not in stored}):
-            data = pickle.dumps(piece, pickle.HIGHEST_PROTOCOL)
-            store.put(f"snap/{version}/{head.pieces}", data)
-            head.pieces += 1
-            head.snapshot_size += sum(map(len, piece.values()))
+        in_memory = self._spaces.keys() - (self._stored or {}).keys()
+        for name in sorted(in_memory):
+            for size, data in _pieces(name, self._spaces[name]):
+                store.put(f"snap/{version}/{head.pieces}", data)
+                head.pieces += 1
+                head.snapshot_size += size
 
 
 def state_of(plan: Plan, component: str) -> StateImage:
@@ -326,12 +332,21 @@ def committed_chunks(store: EntryStore) -> Iterator[bytes]:
         yield _chunk(store, f"log/{version}")
 
 
-def _pieces(spaces: Mapping[str, Space]) -> Iterator[dict[str, dict[Any, Any]]]:
-    """Cut the content of all spaces into pieces of a size that Spark's state store takes."""
-    for name, space in spaces.items():
-        entries = space.entries()
-        while piece := dict(islice(entries, _SNAPSHOT_ITEMS)):
-            yield {name: piece}
+def _pieces(name: str, space: Space) -> Iterator[tuple[int, bytes]]:
+    """Cut the content of a space into chunks; how many entries each has, and its bytes."""
+    entries = space.entries()
+    while piece := list(islice(entries, _SNAPSHOT_ITEMS)):
+        yield from _cut(name, piece)
+
+
+def _cut(name: str, entries: list[tuple[Any, Any]]) -> Iterator[tuple[int, bytes]]:
+    data = pickle.dumps({name: dict(entries)}, pickle.HIGHEST_PROTOCOL)
+    if len(data) <= _CHUNK_BYTES or len(entries) == 1:
+        yield len(entries), data
+        return
+    middle = len(entries) // 2
+    yield from _cut(name, entries[:middle])
+    yield from _cut(name, entries[middle:])
 
 
 def _unpickle(store: ChunkStore, key: str) -> dict[str, dict[Any, Any]]:

@@ -216,6 +216,25 @@ def test_a_large_log_is_replaced_by_a_snapshot() -> None:
     assert sum(len(chunk[""]) for chunk in chunks) <= 4_000 + state_log._SNAPSHOT_MIN
 
 
+def test_no_chunk_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a batch changed, and the whole state, are cut by their bytes; a single value is not."""
+    most = 10_000
+    monkeypatch.setattr(state_log, "_CHUNK_BYTES", most)
+    store, image = MemoryStore(), StateImage()
+    wanted: dict[Any, Any] = {}
+    for version in range(4):
+        image.load(store)
+        for key in range(40):
+            wanted[key] = f"{version}" * 1_000
+            image.put(key, wanted[key])
+        image.put("large", "x" * 2 * most)
+        image.write(store, version, f"{version}")
+        store.commit()
+    sizes = sorted(len(data) for data in store._chunks.values())
+    assert sizes[-2] <= most < sizes[-1]
+    assert content(read_anew(store)) == {**wanted, "large": "x" * 2 * most}
+
+
 @both_back_ends
 def test_values_are_copies(in_memory: bool) -> None:
     """A value that is changed without put changes nowhere; what was put is as it was then."""
