@@ -137,6 +137,15 @@ def test_given_session_is_used_and_its_missing_settings_named(spark: Any) -> Non
     assert spark.conf.get("spark.sql.shuffle.partitions") != "3"
 
 
+def test_a_running_spark_is_used_and_left_running(spark: Any) -> None:
+    """A run without a session does not start, and does not stop, what somebody else started."""
+    feeder = FeederSpout("n int")
+    feeder.feed([1], msg_id=1)
+    with ss.submit(wired(feeder, Ack()), name="test") as run:
+        wait_until(lambda: feeder.acked == [1], check=run._check)
+    assert spark.range(2).count() == 2
+
+
 def test_spark_connect_is_refused(absent: Callable[[str], NoReturn]) -> None:
     """A Spark Connect session is refused with the reason."""
     try:
