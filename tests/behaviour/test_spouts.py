@@ -184,6 +184,46 @@ def test_lines_snapshot_and_restore(tmp_path: Path) -> None:
     assert second.plan(10) == []
 
 
+def opened(*paths: Path | str, task: int = 0, tasks: int = 1, cursors: Any = None) -> LinesSpout:
+    """One task's spout, with the progress of an earlier run if there is one."""
+    spout = LinesSpout(*paths)
+    if cursors is not None:
+        spout.restore(json.loads(json.dumps(cursors)))
+    context = TaskContext(
+        topology="t",
+        component="lines",
+        task=task,
+        tasks={"lines": range(tasks)},
+        config=ss.Config(),
+    )
+    spout.open(ss.Config(), context)
+    return spout
+
+
+def planned(spout: LinesSpout) -> list[str]:
+    """The names of the files that it plans splits of until it has no more."""
+    names: list[str] = []
+    while splits := spout.plan(100):
+        names += [Path(split.data["path"]).name for split in splits]
+    return names
+
+
+def test_a_file_stays_with_its_task_when_others_come_and_go(tmp_path: Path) -> None:
+    """Else a task without its cursor would read it again."""
+    names = [f"{letter}.txt" for letter in "bcdefgh"]
+    for name in names:
+        (tmp_path / name).write_text("one\ntwo\n")
+    first = [opened(str(tmp_path / "*.txt"), task=task, tasks=3) for task in range(3)]
+    assert sorted(name for spout in first for name in planned(spout)) == names
+    (tmp_path / "a.txt").write_text("new\n")
+    (tmp_path / "d.txt").unlink()
+    second = [
+        opened(str(tmp_path / "*.txt"), task=task, tasks=3, cursors=spout.snapshot())
+        for task, spout in enumerate(first)
+    ]
+    assert [name for spout in second for name in planned(spout)] == ["a.txt"]
+
+
 def test_iterator_spout_shares_and_retries(run_topology: Any) -> None:
     """Several tasks share an iterable; failed items come back; the run ends when all is done."""
     items = [f"bad {n}" if n % 10 == 0 else f"item {n}" for n in range(50)]

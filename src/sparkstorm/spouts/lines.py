@@ -3,6 +3,7 @@
 import glob
 import itertools
 import os
+import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any, final
 
@@ -25,11 +26,12 @@ class LinesSpout(PartitionedSpout):
 
     Args:
         paths: files, or glob patterns (``"logs/*.txt"``), readable under the same path by the
-            driver and every executor. With several tasks, task i takes every n-th file.
+            driver and every executor. With several tasks, each file belongs to one of them, the
+            same one in every run, whichever other files there are.
         field: the name of the only field, a string without the line's end.
 
     The driver only looks for line ends; the executors read. Bytes that are not UTF-8 are replaced
-    by U+FFFD. A restart goes on where acks ended.
+    by U+FFFD. A restart goes on where acks ended, also if files have come or gone meanwhile.
     """
 
     replayable = True
@@ -44,7 +46,10 @@ class LinesSpout(PartitionedSpout):
     def open(self, config: Config, context: TaskContext) -> None:
         """Find the files of this task."""
         tasks = len(context.component_tasks(context.component))
-        self._files = self._find()[context.task_index :: tasks]
+        # not by their order: a cursor must find its task although other files come and go
+        self._files = [
+            path for path in self._find() if _place_of(path, tasks) == context.task_index
+        ]
 
     def plan(self, limit: int) -> list[Split]:
         """Return the next lines of the first file that has any left."""
@@ -107,6 +112,11 @@ class LinesSpout(PartitionedSpout):
         if not found:
             raise SpoutConnectionError(f"no files to read: {', '.join(self._patterns) or 'none'}")
         return list(dict.fromkeys(found))
+
+
+def _place_of(path: str, tasks: int) -> int:
+    """The task of a file: the same in every run."""
+    return zlib.crc32(os.fsencode(path)) % tasks
 
 
 def _lines_of(split: Split) -> int:
