@@ -224,6 +224,56 @@ def test_a_file_stays_with_its_task_when_others_come_and_go(tmp_path: Path) -> N
     assert [name for spout in second for name in planned(spout)] == ["a.txt"]
 
 
+def test_a_file_may_be_deleted_once_it_is_read(run_locally: Any, tmp_path: Path) -> None:
+    """Nothing of it is missing; the files after it are read on."""
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("one\ntwo\nthree")
+    topology = wired(LinesSpout(str(tmp_path / "*.txt")), Show())
+    with run_locally(topology, {"batch_max_messages": 3}) as play:
+        play.runner.step()
+        (tmp_path / "a.txt").unlink()
+        assert play.drain().acked == 6
+
+
+@pytest.mark.parametrize("asked", ["plan", "exhausted"])
+def test_a_file_that_is_gone_too_soon_is_named(tmp_path: Path, asked: str) -> None:
+    """Its other lines were never seen, and nobody else could tell."""
+    (tmp_path / "a.txt").write_text("one\ntwo\nthree")
+    spout = opened(tmp_path / "a.txt")
+    spout.plan(2)
+    (tmp_path / "a.txt").unlink()
+    with pytest.raises(
+        SpoutConnectionError, match=r"a\.txt' is gone, .* up to line 2\. Put it back"
+    ):
+        spout.plan(10) if asked == "plan" else spout.exhausted()
+
+
+@pytest.mark.parametrize("asked", ["plan", "exhausted"])
+def test_a_file_that_became_unreachable_is_named(tmp_path: Path, asked: str) -> None:
+    """A folder that is a file by now stands for a mount that went away."""
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.txt").write_text("one\n")
+    spout = opened(tmp_path / "logs" / "a.txt")
+    assert planned(spout) == ["a.txt"]
+    (tmp_path / "logs").rename(tmp_path / "elsewhere")
+    (tmp_path / "logs").touch()
+    with pytest.raises(SpoutConnectionError, match=r"cannot read .*a\.txt': Not a directory"):
+        spout.plan(10) if asked == "plan" else spout.exhausted()
+
+
+def test_what_follows_the_last_line_end_is_a_message(tmp_path: Path) -> None:
+    """Many files end so; what is appended to it later is one more."""
+    (tmp_path / "a.txt").write_text("one\ntw")
+    spout = opened(tmp_path / "a.txt")
+    splits = spout.plan(10)
+    with (tmp_path / "a.txt").open("a") as file:
+        file.write("o\n")
+    assert not spout.exhausted()
+    splits += spout.plan(10)
+    read = [batch.column(0).to_pylist() for split in splits for batch in spout.read(split)]
+    assert read == [["one", "tw"], ["o"]]
+
+
 def test_iterator_spout_shares_and_retries(run_topology: Any) -> None:
     """Several tasks share an iterable; failed items come back; the run ends when all is done."""
     items = [f"bad {n}" if n % 10 == 0 else f"item {n}" for n in range(50)]

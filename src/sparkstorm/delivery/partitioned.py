@@ -123,7 +123,10 @@ class PartitionedTask:
     @property
     def drained(self) -> bool:
         """Whether nothing is pending and the spout will plan nothing more."""
-        return not self.pending and self._spout.exhausted()
+        if self.pending:
+            return False
+        with self._calling("exhausted"):
+            return self._spout.exhausted()
 
     def open(self, cursor: Any, outstanding: Iterable[Outstanding], now: float) -> None:
         """Open the spout; with the progress of an earlier run, if there is one."""

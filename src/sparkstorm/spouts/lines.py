@@ -4,7 +4,8 @@ import glob
 import itertools
 import os
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, final
 
 import pyarrow as pa
@@ -32,6 +33,11 @@ class LinesSpout(PartitionedSpout):
 
     The driver only looks for line ends; the executors read. Bytes that are not UTF-8 are replaced
     by U+FFFD. A restart goes on where acks ended, also if files have come or gone meanwhile.
+
+    Files are looked for once, at the start. A file may be appended to while it is read, by whole
+    lines: what stands after the last line end is a message too, since many files end so, and what
+    is appended to it later is one more. A file may be deleted once all of its lines are acked; one
+    that is gone before it was read to its end ends the run.
     """
 
     replayable = True
@@ -41,23 +47,25 @@ class LinesSpout(PartitionedSpout):
         self._field = field
         self._patterns = [os.fspath(path) for path in paths]
         self._cursors: dict[str, tuple[int, int]] = {}
-        self._files: list[str] = []
+        self._sizes: dict[str, int] = {}
 
     def open(self, config: Config, context: TaskContext) -> None:
         """Find the files of this task."""
         tasks = len(context.component_tasks(context.component))
         # not by their order: a cursor must find its task although other files come and go
-        self._files = [
-            path for path in self._find() if _place_of(path, tasks) == context.task_index
-        ]
+        self._sizes = {
+            path: size
+            for path, size in self._find().items()
+            if _place_of(path, tasks) == context.task_index
+        }
 
     def plan(self, limit: int) -> list[Split]:
         """Return the next lines of the first file that has any left."""
-        for path in self._files:
-            offset, line = self._cursors.get(path, (0, 0))
-            size = os.path.getsize(path)
-            if offset < size:
-                end, count = _after_lines(path, offset, limit)
+        for path in self._sizes:
+            if self._has_more(path):
+                offset, line = self._cursor(path)
+                with _reading(path):
+                    end, count = _after_lines(path, offset, limit)
                 self._cursors[path] = (end, line + count)
                 data = {"path": path, "offset": offset, "end": end, "line": line}
                 return [Split(count=count, data=data, size=end - offset)]
@@ -98,20 +106,34 @@ class LinesSpout(PartitionedSpout):
 
     def exhausted(self) -> bool:
         """Whether every file has been planned to its end."""
-        return all(
-            self._cursors.get(path, (0, 0))[0] >= os.path.getsize(path) for path in self._files
-        )
+        return not any(self._has_more(path) for path in self._sizes)
 
-    def _find(self) -> list[str]:
+    def _cursor(self, path: str) -> tuple[int, int]:
+        return self._cursors.get(path, (0, 0))
+
+    def _has_more(self, path: str) -> bool:
+        """Whether something of a file has not been planned; nothing has if it was, and is gone."""
+        offset, line = self._cursor(path)
+        with _reading(path):
+            try:
+                self._sizes[path] = os.path.getsize(path)
+            except FileNotFoundError as error:
+                if offset < self._sizes[path]:
+                    raise SpoutConnectionError(
+                        f"{path!r} is gone, and was read only up to line {line:,}. Put it back, "
+                        f"and start the topology again"
+                    ) from error
+        return offset < self._sizes[path]
+
+    def _find(self) -> dict[str, int]:
+        """Return the files of all tasks, and how large they are."""
         found: list[str] = []
         for pattern in self._patterns:
             paths = sorted(glob.glob(pattern, recursive=True)) or [pattern]
             found += [os.path.abspath(path) for path in paths if not os.path.isdir(path)]
-        for path in found:
-            _check_readable(path)
         if not found:
             raise SpoutConnectionError(f"no files to read: {', '.join(self._patterns) or 'none'}")
-        return list(dict.fromkeys(found))
+        return {path: _size_if_readable(path) for path in found}
 
 
 def _place_of(path: str, tasks: int) -> int:
@@ -124,10 +146,16 @@ def _lines_of(split: Split) -> int:
     return split.count if split.only is None else max(split.only, default=-1) + 1
 
 
-def _check_readable(path: str) -> None:
+def _size_if_readable(path: str) -> int:
+    with _reading(path), open(path, "rb") as file:
+        return os.fstat(file.fileno()).st_size
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Around what touches a file: that it cannot be read is the world's fault."""
     try:
-        with open(path, "rb"):
-            pass
+        yield
     except OSError as error:
         raise SpoutConnectionError(
             f"cannot read {path!r}: {error.strerror or error}. Give a file that exists and that "

@@ -162,6 +162,19 @@ class TestPartitionedTask:
         (third,) = task.plan(10, 1, fresh=False, now=9)
         assert (third.split.only, third.attempt, third.since) == ((3,), 3, piece.since)
 
+    def test_an_error_of_exhausted_is_the_spouts(self) -> None:
+        """It is asked by whoever waits for the end of the run, and told as one of ``plan`` is."""
+        task = partitioned()
+
+        def exhausted() -> bool:
+            raise OSError("the log has a hole")
+
+        task.spout.exhausted = exhausted  # type: ignore[method-assign]
+        with pytest.raises(
+            ss.ComponentError, match="'spout' raised in exhausted: OSError: the log"
+        ):
+            task.drained  # noqa: B018 - the look is the test
+
     def test_outstanding_is_what_is_owed(self) -> None:
         """What is neither ended nor committing is owed: the rest of splits, and retries."""
         task = partitioned(retry_backoff_secs=5)
