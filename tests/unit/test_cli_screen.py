@@ -1,11 +1,16 @@
 """What a run shows on the terminal."""
 
+import datetime
+import json
+from decimal import Decimal
+
 import pytest
 
 import sparkstorm as ss
 from sparkstorm.cli.screen import Screen, progress_text, summary_table
 from sparkstorm.execution.report import LogLine
 from sparkstorm.metrics import Statistics, TaskMetrics
+from sparkstorm.planning.plan import StreamKey
 
 
 def test_a_line_names_its_component_if_there_is_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -16,6 +21,27 @@ def test_a_line_names_its_component_if_there_is_one(capsys: pytest.CaptureFixtur
     screen.log(LogLine("parse", 3, "warning", "odd"))
     screen.log(LogLine("", 0, "error", "lost"))
     assert capsys.readouterr().err.splitlines() == ["parse │ warning: odd", "error: lost"]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ({(0, 1): "x"}, {"(0, 1)": "x"}),
+        ([{datetime.date(2026, 1, 2): Decimal(1)}], [{"2026-01-02": "1"}]),
+        (({"a": {b"k": {frozenset(): None}}},), [{"a": {"b'k'": {"frozenset()": None}}}]),
+        ({1: 2, None: True, "ž": (1,)}, {"1": 2, "null": True, "ž": [1]}),
+    ],
+)
+def test_a_tap_writes_any_value(
+    capsys: pytest.CaptureFixture[str], value: object, shown: object
+) -> None:
+    """A field may hold whatever can be pickled; dicts with any keys among it."""
+    builder = ss.TopologyBuilder()
+    builder.set_spout("lines", ss.spouts.LinesSpout("book.txt"))
+    screen = Screen(builder.create_topology())
+    screen.tap(StreamKey("lines", "default"), 0, [(value,)])
+    (line,) = capsys.readouterr().out.splitlines()
+    assert json.loads(line)["values"] == {"sentence": shown}
 
 
 def test_the_summary_says_of_spouts_only_what_they_do() -> None:

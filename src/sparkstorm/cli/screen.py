@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from types import NoneType
 from typing import Any, final
 
 from rich.console import Console, RenderableType
@@ -25,6 +26,8 @@ __all__ = ["NoteHandler", "Screen", "progress_text", "summary_table"]
 
 _LINE_SECS = 10.0
 """How often a line is written where there is no terminal to draw on."""
+
+_JSON_KEYS = (str, int, float, bool, NoneType)
 
 _STYLES = {"warning": "yellow", "error": "red", "critical": "bold red", "debug": "dim"}
 
@@ -126,7 +129,7 @@ class Screen:
     def _write_json(self, line: dict[str, Any]) -> None:
         if not self.reader_gone:
             try:
-                sys.stdout.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
+                sys.stdout.write(_json(line) + "\n")
             except BrokenPipeError:
                 self.reader_gone = True
 
@@ -224,6 +227,30 @@ def _letters(statistics: Statistics) -> str:
 
 def _tuples(statistics: Statistics) -> int:
     return sum(statistics.component(name).emitted for name in statistics.components)
+
+
+def _json(value: object) -> str:
+    """Return any value as JSON; what JSON does not have becomes text.
+
+    >>> _json({(0, 1): {2: 3j}})
+    '{"(0, 1)": {"2": "3j"}}'
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except TypeError:  # a key, since ``default`` is asked for values only
+        return json.dumps(_with_json_keys(value), ensure_ascii=False, default=str)
+
+
+def _with_json_keys(value: object) -> object:
+    """Return a value whose dicts have no keys that JSON does not know."""
+    if isinstance(value, dict):
+        return {
+            key if isinstance(key, _JSON_KEYS) else str(key): _with_json_keys(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_with_json_keys(item) for item in value]
+    return value
 
 
 class _Rate:
