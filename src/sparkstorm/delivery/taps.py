@@ -1,5 +1,6 @@
 """Tapped tuples: kept until their batch is committed, then handed to whoever watches."""
 
+import logging
 from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Any, TypeAlias, final
@@ -10,7 +11,13 @@ from sparkstorm.planning.plan import Plan, StreamKey
 __all__ = ["Tap", "Taps"]
 
 Tap: TypeAlias = Callable[[StreamKey, int, list[tuple[Any, ...]]], None]
-"""Called with a tapped stream, the emitting task and the tuples, once their batch is committed."""
+"""Called with a tapped stream, the emitting task and the tuples, once their batch is committed.
+
+What it raises is logged and changes nothing else: it only watches, and is not called again with the
+same tuples.
+"""
+
+_logger = logging.getLogger(__name__)
 
 
 @final
@@ -22,6 +29,7 @@ class Taps:
         self._tap = tap
         self._packets: list[Packet] = []
         self._lock = Lock()
+        self._raised: set[str] = set()
 
     @property
     def waiting(self) -> bool:
@@ -40,8 +48,23 @@ class Taps:
             packets = list(self._packets)
         if self._tap is not None:
             for packet in packets:
-                columns = [column.to_list() for column in packet.columns()]
-                rows = list(zip(*columns, strict=True)) if columns else [()] * packet.head.count
-                self._tap(self._plan.stream_keys[packet.head.stream], packet.head.source, rows)
+                self._show(packet, self._tap)
         with self._lock:
             del self._packets[: len(packets)]
+
+    def _show(self, packet: Packet, tap: Tap) -> None:
+        key = self._plan.stream_keys[packet.head.stream]
+        try:
+            columns = [column.to_list() for column in packet.columns()]
+            rows = list(zip(*columns, strict=True)) if columns else [()] * packet.head.count
+            tap(key, packet.head.source, rows)
+        except Exception as error:  # noqa: BLE001 - user code, and it only watches
+            if key.component not in self._raised:  # else a log line for each batch
+                self._raised.add(key.component)
+                _logger.error(
+                    "the tap of %r raised %s: %s; the run goes on, and further errors of this tap "
+                    "are not shown",
+                    key.component,
+                    type(error).__name__,
+                    error,
+                )

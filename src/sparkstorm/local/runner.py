@@ -48,7 +48,7 @@ class LocalRunner:
         clock: the time.
         files: where plans and outcomes are kept; with those of an earlier run it is resumed.
         jobs: where jobs run, if not simply here.
-        on_tap: told of tapped tuples, once they are committed.
+        on_tap: told of tapped tuples, once they are committed; what it raises is only logged.
         on_log: told of lines that components log.
     """
 

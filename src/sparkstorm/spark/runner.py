@@ -89,7 +89,8 @@ def submit(
         checkpoint: the folder that holds progress and state over restarts; if None, a temporary
             one that goes with the run.
         taps: components whose emitted tuples are handed to ``on_tap``.
-        on_tap: called with (stream, task, tuples) for each committed batch.
+        on_tap: called with (stream, task, tuples) for each committed batch; what it raises is
+            logged, and the run goes on.
         on_log: called for each line that a component prints or logs; default: Python's logging.
 
     Raises:
