@@ -49,8 +49,12 @@ __all__ = [
     "read_head",
 ]
 
-_HEAD = struct.Struct("<BBBxHxxiiIIQ")
+_HEAD = struct.Struct("<BBBxHHiiIIQ")
 _VERSION = 1
+
+_LOW_BITS = 32
+"""The head has the sequence in two parts, the upper one where there once were zeros: each load of a
+task has a million numbers of its own, and a batch may hold more than 4,095 loads."""
 
 _DICTIONARY, _ARROW, _PICKLE = (letter.ljust(8, b"\0") for letter in (b"d", b"a", b"p"))
 """How a column is encoded; eight bytes, so that what follows stays aligned for Arrow."""
@@ -120,9 +124,11 @@ class Note:
 
 def read_head(data: bytes) -> PacketHead:
     """Decode the head of a packet."""
-    version, kind, tracking, stream, target, source, sequence, count, base = _HEAD.unpack_from(data)
+    fields = _HEAD.unpack_from(data)
+    version, kind, tracking, stream, high, target, source, low, count, base = fields
     if version != _VERSION:
         raise InternalError(f"a packet of version {version} came in; this is {_VERSION}")
+    sequence = high << _LOW_BITS | low
     return PacketHead(Kind(kind), Tracking(tracking), stream, target, source, sequence, count, base)
 
 
@@ -243,8 +249,9 @@ class PacketWriter:
         count: int = 0,
         base: int = 0,
     ) -> bytes:
+        high, low = divmod(self.sequence, 1 << _LOW_BITS)
         head = _HEAD.pack(
-            _VERSION, kind, tracking, stream, target, self.source, self.sequence, count, base
+            _VERSION, kind, tracking, stream, high, target, self.source, low, count, base
         )
         self.sequence += 1
         return b"".join([head, *(piece for part in parts for piece in _padded(part))])

@@ -132,10 +132,10 @@ def test_the_largest_numbers_fit() -> None:
     """The last task's last root, the last lane's last packet."""
     root = make_root(32_768, 2**47 - 1)
     lineage = Lineage(u64(root), seeds(u64(root)))
-    writer = PacketWriter(32_768, sequence=2**32 - 1)
+    writer = PacketWriter(32_768, sequence=2**48 - 1)
     body = Body.encode([], 1)
     packet = Packet.decode(writer.data(stream=65_535, target=32_768, body=body, lineage=lineage))
-    assert packet.head.order == (32_768, 2**32 - 1)
+    assert packet.head.order == (32_768, 2**48 - 1)
     assert packet.lineage().roots.tolist() == [root]
 
 

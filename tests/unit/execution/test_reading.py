@@ -165,6 +165,13 @@ def test_a_message_that_cannot_be_routed_fails_alone(
     assert all("a message cannot be sent" in line.text for line in report.lines)
 
 
+def test_a_batch_may_hold_more_than_four_thousand_loads_of_a_task() -> None:
+    """Each numbers its packets by its lane; the 4,097th load once failed the whole job by that."""
+    plan = plan_of(Queue(["f"]), Shuffle())
+    found, notes, _, _ = read(plan, queued(plan, ["a"], lane=4096))
+    assert (found, notes) == ({FIRST: "a"}, {})
+
+
 def test_an_untracked_message_that_cannot_be_routed_is_told_of() -> None:
     """There is no one to hear fail, so there is a line in the log."""
     plan = plan_of(Queue(["f"]), FieldsGrouping(("f",)))
