@@ -2,7 +2,7 @@
 
 import heapq
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
@@ -298,23 +298,24 @@ class PartitionedTask:
     def _retry(
         self, first: int, pending: _Pending, broken: list[tuple[int, Failure]], now: float
     ) -> list[GivenUp]:
-        """Those that failed for one reason are tried again together; return those that are not."""
-        by_reason: dict[tuple[str, str, str, int], list[tuple[int, Failure]]] = {}
-        for position, failure in broken:
-            same = (failure.reason.value, failure.component, failure.message, failure.attempt)
-            by_reason.setdefault(same, []).append((position, failure))
+        """Those that failed in one way are tried again together; return those that are not.
+
+        Their texts may differ, since errors often quote the message: a split for each text would
+        be a load for each, and the whole of its source read for it. The spout hears each text.
+        """
         given_up: list[GivenUp] = []
-        for group in by_reason.values():
-            positions = np.array([position for position, _ in group], np.int64)
-            failure = pending.given_up(group).failure
-            self._fail(pending.split, ranges_of(positions), failure)
-            key = first + int(positions[0])
-            wait = self._wait(failure, key)
+        for group in _grouped(broken, _way_of):
+            failed = pending.given_up(group)
+            by_text = [pending.given_up(same) for same in _grouped(group, lambda why: why.message)]
+            for same in by_text:
+                positions = ranges_of(np.array(same.positions, np.int64))
+                self._fail(pending.split, positions, same.failure)
+            wait = self._wait(failed.failure, first + failed.positions[0])
             if wait is None:
-                given_up.append(pending.given_up(group))
+                given_up += by_text
                 continue
-            split = pending.split.narrow(positions.tolist())
-            attempt = pending.attempt + failure.counted
+            split = pending.split.narrow(failed.positions)
+            attempt = pending.attempt + failed.failure.counted
             item = Outstanding(owner=self.owner, split=split, attempt=attempt, since=pending.since)
             self._set_aside(item, now + wait)
         return given_up
@@ -366,6 +367,27 @@ def partitions_of(
         )
         found[task.component] = (*found.get(task.component, ()), *stand)
     return found
+
+
+def _way_of(failure: Failure) -> Hashable:
+    """What decides on the next try, and where it failed; not in which words."""
+    return (
+        failure.reason,
+        failure.component,
+        failure.attempt,
+        failure.final,
+        failure.counted,
+    )
+
+
+def _grouped(
+    failed: Iterable[tuple[int, Failure]], key: Callable[[Failure], Hashable]
+) -> list[list[tuple[int, Failure]]]:
+    """Put those together whose failures have the same key."""
+    groups: dict[Hashable, list[tuple[int, Failure]]] = {}
+    for position, failure in failed:
+        groups.setdefault(key(failure), []).append((position, failure))
+    return list(groups.values())
 
 
 def ranges_of(positions: np.ndarray[Any, np.dtype[np.int64]]) -> Positions:

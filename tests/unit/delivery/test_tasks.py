@@ -3,6 +3,7 @@
 import random
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ class Numbers(ss.PartitionedSpout):
         self.planned = 0
         self.acked: list[tuple[int, Any]] = []
         self.failed: list[tuple[int, Any]] = []
+        self.texts: list[str] = []
 
     def plan(self, limit: int) -> list[ss.Split]:
         count = min(10, limit, self.total - self.planned)
@@ -45,6 +47,7 @@ class Numbers(ss.PartitionedSpout):
 
     def fail(self, split: ss.Split, positions: Any, failure: ss.Failure) -> None:
         self.failed.append((split.data["from"], positions))
+        self.texts.append(failure.message)
 
     def merge(self, splits: Sequence[ss.Split]) -> list[ss.Split]:
         """Read what failed of the same ten together."""
@@ -115,16 +118,21 @@ def plan_of(
     )
 
 
-def partitioned(**config: Any) -> PartitionedTask:
+def partitioned(store: LetterStore | None = None, **config: Any) -> PartitionedTask:
     plan = plan_of(Numbers(), **config)
     number = plan.tasks["spout"].start
-    task = PartitionedTask(plan, "spout", number, lambda *_: None, office())
+    task = PartitionedTask(plan, "spout", number, lambda *_: None, office(store))
     task.open(None, [], now=0.0)
     return task
 
 
-def office() -> DeadLetterOffice:
-    return DeadLetterOffice("t", LetterStore(MemoryFiles()), ManualClock())
+def office(store: LetterStore | None = None) -> DeadLetterOffice:
+    return DeadLetterOffice("t", store or LetterStore(MemoryFiles()), ManualClock())
+
+
+def quoting(number: int) -> ss.Failure:
+    """How a bolt fails that says in its error what it could not make sense of."""
+    return ss.Failure(reason=ss.Reason.ERROR, component="bolt", message=f"what is {number}?")
 
 
 def roots(first: int, positions: list[int]) -> Any:
@@ -211,6 +219,43 @@ class TestPartitionedTask:
         [merged] = task.plan(10, 1, fresh=False, now=1)
         assert (merged.split.only, merged.attempt, merged.since) == ((3, 7), 2, piece.since)
         assert task.waiting_retries == 0
+
+    def test_errors_that_quote_their_messages_are_retried_in_one_split(self) -> None:
+        """They once made a split each, and so a load each, which read the whole of its source."""
+        task = partitioned(retry_backoff_secs=5)
+        (piece,) = task.plan(10, 1, fresh=True, now=0)
+        first = task.load(piece, sequence=0, lane=0).first
+        assert first is not None
+        task.deliver(roots(first, []), [(first + n, quoting(n)) for n in range(10)], now=0)
+        assert task.spout.failed == [(0, [(n, n + 1)]) for n in range(10)], "each has its own text"
+        [owed] = task.outstanding()
+        assert (owed.split.only, owed.attempt) == (tuple(range(10)), 2)
+        assert task.spout.texts == [f"what is {n}?" for n in range(10)]
+
+    def test_each_message_that_is_given_up_keeps_its_own_text(self) -> None:
+        """Also if all of them fail in one way, and others for good."""
+        store = LetterStore(MemoryFiles())
+        task = partitioned(store=store, max_retries=0)
+        (piece,) = task.plan(10, 1, fresh=True, now=0)
+        first = task.load(piece, sequence=0, lane=0).first
+        assert first is not None
+        final = replace(quoting(9), final=True)
+        failed = [(first + n, quoting(n)) for n in range(9)]
+        task.deliver(roots(first, []), [*failed, (first + 9, final)], now=0)
+        letters = {letter.values: letter.failure.message for letter in store.letters()}
+        assert letters == {(n,): f"what is {n}?" for n in range(10)}
+        assert (task.given_up, task.outstanding()) == (10, [])
+
+    def test_what_is_final_is_not_retried_with_what_is_not(self) -> None:
+        """One component may fail messages in both ways."""
+        task = partitioned(retry_backoff_secs=0)
+        (piece,) = task.plan(10, 1, fresh=True, now=0)
+        first = task.load(piece, sequence=0, lane=0).first
+        assert first is not None
+        final = replace(quoting(0), final=True)
+        task.deliver(roots(first, []), [(first + 3, quoting(0)), (first + 4, final)], now=0)
+        assert task.given_up == 1
+        assert [piece.split.only for piece in task.plan(10, 1, fresh=False, now=1)] == [(3,)]
 
     def test_what_was_no_attempt_does_not_count(self) -> None:
         """While the source is away nothing is given up, whatever the limit."""
