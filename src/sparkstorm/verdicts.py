@@ -28,8 +28,9 @@ class Failure:
     """Why and where one attempt at a message failed.
 
     ``final`` says that trying again is of no use: the message is given up at once. An attempt that
-    is not ``counted`` is none of the message's: its source did not answer. The ``attempt`` counts
-    from 1 over the message's life once a spout hears of it, before that within its batch.
+    is not ``counted`` is none of the message's: its source did not answer, or it was left out of a
+    batch that failed with other messages. The ``attempt`` counts from 1 over the message's life
+    once a spout hears of it, before that within its batch.
     """
 
     reason: Reason

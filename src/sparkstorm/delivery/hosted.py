@@ -280,7 +280,10 @@ class HostedTask:
         self._log(self.component, self.task, level, text)
 
     def _fail_some(self, ids: PendingLoad, failed: list[tuple[int, Failure]]) -> None:
-        """Fail messages of one load; what the engine gives up itself is written in one go."""
+        """Fail messages of one load; what the engine gives up itself is written in one go.
+
+        Those that were left out of their batch wait for the next one, as if emitted once more.
+        """
         ended = [(ids.take(place), place, why) for place, why in failed]
         ended = [(msg_id, place, why) for msg_id, place, why in ended if msg_id is not GONE]
         if not ended:
@@ -288,7 +291,10 @@ class HostedTask:
         originals = ids.originals.of([place for _, place, _ in ended])
         letters: list[DeadLetter] = []
         for (msg_id, _, why), original in zip(ended, originals, strict=True):
-            letters += self._fail(msg_id, why, original, ids.bytes_each)
+            if why.counted:
+                letters += self._fail(msg_id, why, original, ids.bytes_each)
+            else:  # it has not run: no word to the spout, which may count what it hears, or give up
+                self.take_in(original.values, msg_id, original.stream, original.direct)
         self._post(letters)
         self._ended(len(ended))
 

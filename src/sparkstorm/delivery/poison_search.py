@@ -81,7 +81,7 @@ class PoisonSearch:
 
     Run :attr:`action`, then call :meth:`passed` or :meth:`failed`, until an action that is the
     batch itself has passed, or the search is :attr:`hopeless`. What was left out of the one that
-    passed, and is no poison, is lost and comes back in later batches.
+    passed, and is no poison, comes back in later batches, and is not charged with a try.
 
     >>> search = PoisonSearch([RootRange(0, 4)])  # message 2 is a poison
     >>> search.failed(); search.action.messages  # it was no accident: try none

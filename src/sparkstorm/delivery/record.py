@@ -18,7 +18,7 @@ from sparkstorm.execution.acker import decode_result
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.packet import Kind, Packet
 from sparkstorm.execution.report import Report
-from sparkstorm.verdicts import Failure
+from sparkstorm.verdicts import Failure, Reason
 
 __all__ = ["BatchRecord"]
 
@@ -145,14 +145,36 @@ class BatchRecord:
     def with_poisons(self, verdicts: Verdicts) -> Verdicts:
         """Say in the verdicts on its poisons what they did, and that it is the last word.
 
-        And on what was given up, why.
+        And on what was given up, why; and on what was left out beside them, that it was no try.
         """
         failed = dict(verdicts.failed)
+        failed.update((root, _LEFT_OUT) for root in self._spared(failed))
         failed.update(self.given_up)
         for root, what in self.poisons.items():
             if root in failed:
                 failed[root] = replace(failed[root], message=what, final=True)
         return Verdicts(verdicts.acked, failed)
+
+    def _spared(self, failed: Mapping[int, Failure]) -> list[int]:
+        """Those of the lost roots that only were in the way when it was run without its poisons.
+
+        This cannot go on for ever: poisons are charged and given up, and without any poison some
+        messages of the batch did run, and were charged if they failed. If neither is so, what was
+        left out is charged like whatever else is lost.
+        """
+        left_out = sum(span.count for span in self.left_out)
+        if not self.poisons and left_out >= sum(span.count for span in self.plan.ranges):
+            return []
+        roots = np.array([r for r, why in failed.items() if why.reason is Reason.LOST], np.uint64)
+        absent: list[int] = roots[self.info.is_excluded(roots)].tolist()
+        return [root for root in absent if root not in self.poisons]
+
+
+_LEFT_OUT = Failure(
+    reason=Reason.LOST,
+    message="it was left out of its batch, which failed with other messages, and did not run",
+    counted=False,
+)
 
 
 def _fatal(payload: bytes) -> SparkstormError:

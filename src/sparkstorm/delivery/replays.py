@@ -258,11 +258,9 @@ class Replays:
         return tasks[index]
 
     def _fail(self, item: _Item, failure: Failure, now: float) -> None:
-        policy = self._policies[item.letter.spout]
-        key = int(item.letter.id, 16)
-        wait = None if failure.final else policy.delay(attempt=item.attempt, key=key)
+        wait = self._wait(item, failure)
         if wait is not None:
-            again = replace(item, attempt=item.attempt + 1)
+            again = replace(item, attempt=item.attempt + failure.counted)
             heapq.heappush(self._retries, (now + wait, next(self._tie), again))
             return
         attempts = item.attempt + failure.attempt - 1  # its batch may have been run again
@@ -279,6 +277,15 @@ class Replays:
         self.given_up += 1
         _logger.error("dead letter %s failed again: %s", letter.id, failure)
         self._end([item])
+
+    def _wait(self, item: _Item, failure: Failure) -> float | None:
+        """Seconds until the next try, or None if there is to be none."""
+        policy, key = self._policies[item.letter.spout], int(item.letter.id, 16)
+        if failure.final:
+            return None
+        if not failure.counted:
+            return policy.pause(attempt=item.attempt, key=key)
+        return policy.delay(attempt=item.attempt, key=key)
 
     def _end(self, items: Sequence[_Item]) -> None:
         ids = {item.letter.id for item in items}

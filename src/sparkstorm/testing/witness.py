@@ -227,7 +227,8 @@ class _WatchedPartitionedSpout(PartitionedSpout):
         for message in self._messages(split, positions):
             self._witness.note(message, failure)
             _check_attempt(message, failure, self._limit)
-            if failure.final or (self._limit is not None and failure.attempt > self._limit):
+            last = self._limit is not None and failure.attempt > self._limit
+            if failure.final or (last and failure.counted):
                 self._witness.gave_up(message)
         self._inner.fail(split, positions, failure)
 
