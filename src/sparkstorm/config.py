@@ -66,7 +66,8 @@ class Config(BaseModel):
         None,
         gt=0,
         alias="topology.max.spout.pending",
-        description="Messages per spout task that may be pending at once. "
+        description="Messages per spout task that may be pending at once; for a partitioned spout "
+        "those that wait for a retry count, too, so choose more than may fail at a time. "
         "Unset: bounded by topology.max.pending.bytes alone.",
     )
     max_pending_bytes: int = Field(
