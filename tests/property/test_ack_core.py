@@ -228,7 +228,7 @@ class World:
             roots = frozenset(root for one in anchors for root in inputs[one].roots)
             name, mine = next(self._names), settlement.children.slice(number, number + 1)
             self.model.emit(name, roots, [inputs[one].delivery for one in anchors])
-            assert sorted(mine.roots_of(0)) == sorted(roots)
+            assert sorted(mine.pairs_at(0)[0]) == sorted(roots)
             if not self._loses():
                 times = 2 if roots & twice or self._doubles(roots) else 1
                 for _ in range(times):

@@ -30,7 +30,7 @@ def without(lineage: Lineage, *excluded: RootRange) -> tuple[list[str], list[lis
     (column,) = left.columns()
     kept = left.lineage()
     assert left.head.count == len(column) == len(kept)
-    return column.to_list(), [kept.roots_of(index) for index in range(len(kept))]
+    return column.to_list(), [list(kept.pairs_at(index)[0]) for index in range(len(kept))]
 
 
 def test_packet_without_excluded_roots_is_the_same_one() -> None:
