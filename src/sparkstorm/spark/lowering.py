@@ -12,6 +12,7 @@ from sparkstorm.execution.report import Report
 from sparkstorm.planning.plan import Plan, Stage, StageKind
 from sparkstorm.spark.datasource import SparkstormSource
 from sparkstorm.spark.keys import partition_keys
+from sparkstorm.spark.own_classes import own_classes
 from sparkstorm.spark.rows import PACKETS_DDL
 from sparkstorm.spark.worker.runtime import PlanPayload
 from sparkstorm.spark.worker.stages import StageFunction, StageProcessor
@@ -50,7 +51,7 @@ def lower(
         link: the path of the driver's link.
         token: its token.
     """
-    data = cloudpickle.dumps(plan.for_workers())
+    data = cloudpickle.dumps((plan.for_workers(), own_classes()))
     payload = PlanPayload(hashlib.blake2b(data, digest_size=16).hexdigest(), data)
     session.dataSource.register(SparkstormSource)
     frame = (

@@ -14,7 +14,7 @@ from pyspark import TaskContext
 from sparkstorm.errors import BatchError, InternalError
 from sparkstorm.execution.batch import BatchInfo, Purpose
 from sparkstorm.execution.level import Workshop
-from sparkstorm.planning.plan import Plan
+from sparkstorm.spark.own_classes import install
 from sparkstorm.spark.rows import BATCH_PROPERTY
 
 __all__ = ["PlanPayload", "attempt_name", "batch_info", "keep_memory", "settle_gc", "workshop"]
@@ -28,7 +28,7 @@ _KEPT_BYTES = 512 * 1024 * 1024
 @final
 @dataclass(frozen=True, slots=True)
 class PlanPayload:
-    """A plan, pickled once by the driver; ``digest`` names it."""
+    """A plan and the user's own classes, pickled once by the driver; ``digest`` names them."""
 
     digest: str
     data: bytes = field(repr=False)
@@ -38,7 +38,8 @@ def workshop(payload: PlanPayload) -> Workshop:
     """Return this process's tasks of a topology; made at the first call."""
     known = _WORKSHOPS.get(payload.digest)
     if known is None:
-        plan: Plan = cloudpickle.loads(payload.data)
+        plan, classes = cloudpickle.loads(payload.data)
+        install(classes)
         for old in _WORKSHOPS.values():
             old.cleanup()
         _WORKSHOPS.clear()
