@@ -76,6 +76,7 @@ def selling(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_of_a_script(selling: Path, tmp_path: Path) -> None:
     """Also after a restart, when another process reads the state."""
     command = [sys.executable, str(selling), "3", str(tmp_path / "checkpoint")]
