@@ -184,7 +184,7 @@ def test_a_second_run_on_the_checkpoint_is_refused(spark: Any, tmp_path: Path) -
         ):
             pass
         feeder.feed([1], msg_id=1)
-        wait_until(lambda: feeder.acked == [1])
+        wait_until(lambda: feeder.acked == [1], secs=_PATIENCE_SECS)
     with running(feeder, spark, checkpoint=tmp_path):
         pass
 
@@ -195,7 +195,7 @@ def test_the_query_outlives_its_reader(spark: Any, caplog: pytest.LogCaptureFixt
     spout = IteratorSpout(range(3000), "n long")
     with running(spout, spark, config=config) as run:
         for acked in (300, 1200):
-            wait_until(lambda acked=acked: run.statistics().acked >= acked)  # type: ignore[misc]
+            wait_until(lambda acked=acked: run.statistics().acked >= acked, secs=_PATIENCE_SECS)  # type: ignore[misc]
             for pid in readers():
                 os.kill(pid, 9)
         assert run.wait_until_drained(_PATIENCE_SECS)
@@ -228,7 +228,7 @@ def test_a_cause_that_persists_ends_the_run(
     config = {"query_max_restarts": 2, "query_restart_backoff_secs": 0.05}
     with running(feeder, spark, checkpoint=tmp_path, config=config) as run:
         feeder.feed([1], msg_id=1)
-        wait_until(lambda: feeder.acked == [1])
+        wait_until(lambda: feeder.acked == [1], secs=_PATIENCE_SECS)
         with out_of_place(tmp_path / "spark" / "commits"):
             feeder.feed([2], msg_id=2)
             with pytest.raises(BatchError, match=r"after 2 restarts.*spark/commits"):
@@ -236,7 +236,7 @@ def test_a_cause_that_persists_ends_the_run(
     assert len([r for r in caplog.records if "is started again in" in r.message]) == 2
     feeder.feed([2], msg_id=2)  # as its source would
     with running(feeder, spark, checkpoint=tmp_path):
-        wait_until(lambda: feeder.acked == [1, 2])
+        wait_until(lambda: feeder.acked == [1, 2], secs=_PATIENCE_SECS)
 
 
 def test_no_message_is_blamed_for_state_that_cannot_be_kept(
@@ -247,11 +247,14 @@ def test_no_message_is_blamed_for_state_that_cannot_be_kept(
     config = {"query_max_restarts": 100, "query_restart_backoff_secs": 0.05}
     with running(feeder, spark, bolt=Remember(), checkpoint=tmp_path, config=config) as run:
         feeder.feed([1], msg_id=1)
-        wait_until(lambda: feeder.acked == [1])
+        wait_until(lambda: feeder.acked == [1], secs=_PATIENCE_SECS)
         with out_of_place(tmp_path / "spark" / "state"):
             feeder.feed([2], msg_id=2)
-            wait_until(lambda: "Spark cannot keep the state: ParentNotDirectory" in caplog.text)
-        wait_until(lambda: feeder.acked == [1, 2])
+            wait_until(
+                lambda: "Spark cannot keep the state: ParentNotDirectory" in caplog.text,
+                secs=_PATIENCE_SECS,
+            )
+        wait_until(lambda: feeder.acked == [1, 2], secs=_PATIENCE_SECS)
         assert run.statistics().failed == 0
     assert "at fault" not in caplog.text
 

@@ -142,7 +142,7 @@ def test_a_running_spark_is_used_and_left_running(spark: Any) -> None:
     feeder = FeederSpout("n int")
     feeder.feed([1], msg_id=1)
     with ss.submit(wired(feeder, Ack()), name="test") as run:
-        wait_until(lambda: feeder.acked == [1], check=run._check)
+        wait_until(lambda: feeder.acked == [1], check=run._check, secs=_PATIENCE_SECS)
     assert spark.range(2).count() == 2
 
 
@@ -197,7 +197,7 @@ def test_restart_on_a_checkpoint(spark: Any, tmp_path: Path) -> None:
         return wired(LinesSpout(tmp_path / "lines.txt"), CountLines(), parallelism=2)
 
     with running(topology(), spark, **options) as first:
-        wait_until(lambda: first.statistics().acked >= 60, check=first._check)
+        wait_until(lambda: first.statistics().acked >= 60, check=first._check, secs=_PATIENCE_SECS)
         drained = first.stop(drain=False)
     assert drained.acked < 400
     with running(topology(), spark, **options) as second:
@@ -249,7 +249,7 @@ def test_waiting_and_stopping(spark: Any) -> None:
     with running(wired(feeder, AckOdd()), spark) as run:
         feeder.feed([1], msg_id=1)
         feeder.feed([2], msg_id=2)
-        wait_until(lambda: feeder.acked == [1], check=run._check)
+        wait_until(lambda: feeder.acked == [1], check=run._check, secs=_PATIENCE_SECS)
         assert run.wait_until_drained(0.2) is False
         assert run.await_termination(0.1) is False
         statistics = run.stop(drain=False)
@@ -265,7 +265,7 @@ def test_stop_drains(spark: Any) -> None:
     with running(wired(feeder, Ack()), spark) as run:
         for number in range(50):
             feeder.feed([number], msg_id=number)
-        wait_until(lambda: run.statistics().emitted > 0, check=run._check)
+        wait_until(lambda: run.statistics().emitted > 0, check=run._check, secs=_PATIENCE_SECS)
         statistics = run.stop()
         assert statistics.pending == 0
         assert len(feeder.acked) == statistics.acked
@@ -285,9 +285,9 @@ def test_a_source_may_have_nothing_for_a_while(spark: Any) -> None:
     """Spark runs its first batch whatever its end is: a quiet first second once ended the run."""
     feeder = FeederSpout("n int")
     with ss.submit(wired(feeder, Ack()), session=spark) as run:
-        wait_until(lambda: run.statistics().batches > 0, check=run._check)
+        wait_until(lambda: run.statistics().batches > 0, check=run._check, secs=_PATIENCE_SECS)
         feeder.feed([1], msg_id=1)
-        wait_until(lambda: feeder.acked == [1], check=run._check)
+        wait_until(lambda: feeder.acked == [1], check=run._check, secs=_PATIENCE_SECS)
 
 
 def test_a_topology_may_be_large(spark: Any) -> None:
@@ -295,4 +295,4 @@ def test_a_topology_may_be_large(spark: Any) -> None:
     feeder = FeederSpout("n int")
     with ss.submit(wired(feeder, LookUp(bytes(3_000_000))), session=spark) as run:
         feeder.feed([1], msg_id=1)
-        wait_until(lambda: feeder.acked == [1], check=run._check)
+        wait_until(lambda: feeder.acked == [1], check=run._check, secs=_PATIENCE_SECS)

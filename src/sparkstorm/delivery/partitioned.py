@@ -371,13 +371,7 @@ def partitions_of(
 
 def _way_of(failure: Failure) -> Hashable:
     """What decides on the next try, and where it failed; not in which words."""
-    return (
-        failure.reason,
-        failure.component,
-        failure.attempt,
-        failure.final,
-        failure.counted,
-    )
+    return failure.reason, failure.component, failure.attempt, failure.final, failure.counted
 
 
 def _grouped(

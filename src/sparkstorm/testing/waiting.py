@@ -8,12 +8,11 @@ __all__ = ["wait_until"]
 _LOOK_SECS = 0.01
 
 
-def _nothing() -> None:
-    pass
-
-
 def wait_until(
-    condition: Callable[[], object], *, secs: float = 60.0, check: Callable[[], object] = _nothing
+    condition: Callable[[], object],
+    *,
+    secs: float = 60.0,
+    check: Callable[[], object] | None = None,
 ) -> None:
     """Wait until a condition holds: Storm's ``Testing.whileTimeout``.
 
@@ -34,7 +33,8 @@ def wait_until(
     """
     deadline = time.monotonic() + secs
     while not condition():
-        check()
+        if check is not None:
+            check()
         if time.monotonic() > deadline:
             raise TimeoutError(f"within {secs:g} s the condition never came to hold")
         time.sleep(_LOOK_SECS)
