@@ -140,9 +140,16 @@ class SparkPlay(Play):
 
     def pass_time(self, until: Callable[[], bool]) -> None:
         wait_until(until, check=self.run._check)
+        wait_until(self._has_told_taps, check=self.run._check)
 
     def set_active(self, active: bool) -> None:
         (self.run.activate if active else self.run.deactivate)()
+
+    def _has_told_taps(self) -> bool:
+        """Whether what was emitted in committed batches was shown: spouts get verdicts before."""
+        coordinator = self.run._coordinator
+        with coordinator._lock:
+            return not coordinator._taps.waiting
 
     def _is_quiet(self) -> bool:
         """Whether all that was fed was emitted, put into a batch and seen to its end."""
