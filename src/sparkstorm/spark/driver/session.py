@@ -17,6 +17,7 @@ __all__ = [
     "CORE_SETTINGS",
     "SQL_SETTINGS",
     "check_given",
+    "is_local",
     "make_session",
     "query_session",
     "running_session",
@@ -63,6 +64,15 @@ _LOCAL_FILE_MANAGER = (
 )
 
 
+def is_local(master: str) -> bool:
+    """Whether the tasks run in the driver's own JVM, not in executors of their own.
+
+    >>> is_local("local"), is_local("local[*]"), is_local("local-cluster[2,1,1024]")
+    (True, True, False)
+    """
+    return master == "local" or master.startswith("local[")
+
+
 def make_session(name: str, master: str = "local[*]") -> SparkSession:
     """Start Spark with the settings that matter.
 
@@ -79,11 +89,11 @@ def make_session(name: str, master: str = "local[*]") -> SparkSession:
     )
     for key, (value, _) in CORE_SETTINGS.items():
         builder = builder.config(key, value)
-    if master.startswith("local"):  # executors elsewhere get our package too late for it
+    if is_local(master):  # executors elsewhere get our package too late for it
         builder = builder.config("spark.python.daemon.module", _DAEMON)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
-    if master.startswith("local"):
+    if is_local(master):
         write_no_crc_files(session)
     return session
 
@@ -124,7 +134,7 @@ def check_given(given: SparkSession) -> None:
         )
     theirs = given.sparkContext.pythonExec
     if shutil.which(theirs) != sys.executable:
-        _check_python(theirs, shipped=not str(given.sparkContext.master).startswith("local["))
+        _check_python(theirs, shipped=not is_local(str(given.sparkContext.master)))
 
 
 def query_session(given: SparkSession, partitions: int, checkpoint: str) -> SparkSession:
@@ -157,7 +167,7 @@ def with_retries(master: str) -> str:
     """
     if master == "local":
         return "local[1,4]"
-    if master.startswith("local[") and "," not in master:
+    if is_local(master) and "," not in master:
         return f"{master[:-1]},4]"
     return master
 

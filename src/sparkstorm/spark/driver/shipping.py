@@ -9,6 +9,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from sparkstorm.spark.driver.session import is_local
+
 __all__ = ["offer_script_folder", "ship"]
 
 _SHIPPED: set[str] = set()
@@ -31,7 +33,7 @@ def offer_script_folder() -> None:
 def ship(session: SparkSession) -> None:
     """Send the package to the executors, once per Spark application; local mode has it already."""
     context = session.sparkContext
-    if str(context.master).startswith("local[") or context.applicationId in _SHIPPED:
+    if is_local(str(context.master)) or context.applicationId in _SHIPPED:
         return
     package = Path(__file__).parents[2]
     folder = tempfile.mkdtemp(prefix="sparkstorm-ship-")
