@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from math import inf
 from pathlib import Path
 
 import processes
@@ -73,7 +74,8 @@ class KillLoop:
                     raise SystemExit(f"not through in time: {self.killed}, {self._last_words()}")
                 kind = self._dice.choice(self._options.victims.split(","))
                 running = processes.find(driver.pid, "worker")  # before that nothing is learnt
-                if running and self._kill(driver.pid, kind):
+                enough = self.killed.total() >= self._options.kills
+                if running and not enough and self._kill(driver.pid, kind):
                     self.killed[kind] += 1
                     print("killed", kind, flush=True)
         finally:
@@ -180,6 +182,7 @@ def main() -> int:
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--pause", type=float, default=6.0, help="longest time between two kills")
+    parser.add_argument("--kills", type=float, default=inf, help="how many at most")
     parser.add_argument("--minutes", type=float, default=10.0, help="when to call it stuck")
     options = parser.parse_args()
     print("seed", options.seed, flush=True)
