@@ -15,6 +15,7 @@ from sparkstorm.components.spout import Spout
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.delivery.attempts import Attempts, FailedMessage
+from sparkstorm.delivery.calling import calling
 from sparkstorm.delivery.intake import Intake, Lot, Messages
 from sparkstorm.delivery.letters import LetterWriter, alike, given_up_text
 from sparkstorm.delivery.originals import GONE, Original, Originals, PendingLoad
@@ -151,8 +152,8 @@ class HostedTask:
         A spout that takes the last message in ``next_tuple`` is exhausted before it emits it or
         gives it up, so what it says while it runs does not count.
         """
-        # in this order: what it emitted before it was exhausted is then seen
-        done = self._spout.exhausted() and self._at_rest
+        with calling(self.component, "exhausted"):  # first: what it emitted before is then seen
+            done = self._spout.exhausted() and self._at_rest
         return done and not self.waiting and not self.pending
 
     def open(self) -> None:

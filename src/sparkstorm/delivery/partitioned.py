@@ -2,8 +2,7 @@
 
 import heapq
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
@@ -14,13 +13,13 @@ from sparkstorm.acking.ids import U64, make_root
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import PartitionedSpout, Positions, Split
 from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.delivery.calling import calling
 from sparkstorm.delivery.given_up import GivenUp, SplitLetters
 from sparkstorm.delivery.hosted import SpoutLog
 from sparkstorm.delivery.letters import LetterWriter, given_up_text
 from sparkstorm.delivery.plans import Outstanding
 from sparkstorm.delivery.remembered import DIED_OF_IT
 from sparkstorm.delivery.retry import RetryPolicy
-from sparkstorm.errors import ComponentError, SparkstormError
 from sparkstorm.execution.reading import Load
 from sparkstorm.metrics import PartitionStatistics, TaskMetrics, skipped_in
 from sparkstorm.planning.plan import Plan
@@ -125,7 +124,7 @@ class PartitionedTask:
         """Whether nothing is pending and the spout will plan nothing more."""
         if self.pending:
             return False
-        with self._calling("exhausted"):
+        with calling(self.component, "exhausted"):
             return self._spout.exhausted()
 
     def open(self, cursor: Any, outstanding: Iterable[Outstanding], now: float) -> None:
@@ -156,7 +155,7 @@ class PartitionedTask:
         planned = self._due_retries(now)
         each = -(-limit // pieces)
         while fresh and limit > 0:
-            with self._calling("plan"):
+            with calling(self.component, "plan"):
                 splits = [split for split in self._spout.plan(min(each, limit)) if split.count]
             if not splits:
                 break
@@ -170,7 +169,7 @@ class PartitionedTask:
         while self._retries and self._retries[0][0] <= now:
             item = heapq.heappop(self._retries)[2]
             due.setdefault((item.attempt, item.since), []).append(item.split)
-        with self._calling("merge"):
+        with calling(self.component, "merge"):
             merged = {try_: self._spout.merge(splits) for try_, splits in due.items()}
         return [Piece(split, *try_) for try_, splits in merged.items() for split in splits]
 
@@ -269,11 +268,11 @@ class PartitionedTask:
         return owed + [item for _, _, item in self._retries] + self._suspects
 
     def _ack(self, split: Split, positions: Positions) -> None:
-        with self._calling("ack"):
+        with calling(self.component, "ack"):
             self._spout.ack(split, positions)
 
     def _fail(self, split: Split, positions: Positions, failure: Failure) -> None:
-        with self._calling("fail"):
+        with calling(self.component, "fail"):
             self._spout.fail(split, positions, failure)
 
     def _set_aside(self, item: Outstanding, due: float) -> None:
@@ -282,18 +281,6 @@ class PartitionedTask:
             self._suspects.append(item)
         else:
             heapq.heappush(self._retries, (due, next(self._tie), item))
-
-    @contextmanager
-    def _calling(self, method: str) -> Iterator[None]:
-        """Around the user's code: what it raises is the spout's fault, not Spark's."""
-        try:
-            yield
-        except SparkstormError:
-            raise
-        except Exception as error:
-            raise ComponentError(
-                f"spout {self.component!r} raised in {method}: {type(error).__name__}: {error}"
-            ) from error
 
     def _retry(
         self, first: int, pending: _Pending, broken: list[tuple[int, Failure]], now: float

@@ -139,6 +139,27 @@ def roots(first: int, positions: list[int]) -> Any:
     return np.array([first + position for position in positions], np.uint64)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda: partitioned(), id="partitioned"),
+        pytest.param(lambda: hosted(FeederSpout("n int")), id="hosted"),
+    ],
+)
+def test_an_error_of_exhausted_is_the_spouts(
+    make: Callable[[], PartitionedTask | HostedTask],
+) -> None:
+    """It is asked by whoever waits for the end of the run, and told as one of ``plan`` is."""
+    task = make()
+
+    def exhausted() -> bool:
+        raise OSError("the log has a hole")
+
+    task.spout.exhausted = exhausted  # type: ignore[method-assign]
+    with pytest.raises(ss.ComponentError, match="' raised in exhausted: OSError: the log"):
+        task.drained  # noqa: B018 - the look is the test
+
+
 class TestSplit:
     def test_narrow_of_narrow_counts_in_the_whole_split(self) -> None:
         """Positions of a narrowed split are numbered anew; ``only`` keeps those of the source."""
@@ -169,19 +190,6 @@ class TestPartitionedTask:
         assert task.spout.acked[-1] == (0, [(1, 2)])
         (third,) = task.plan(10, 1, fresh=False, now=9)
         assert (third.split.only, third.attempt, third.since) == ((3,), 3, piece.since)
-
-    def test_an_error_of_exhausted_is_the_spouts(self) -> None:
-        """It is asked by whoever waits for the end of the run, and told as one of ``plan`` is."""
-        task = partitioned()
-
-        def exhausted() -> bool:
-            raise OSError("the log has a hole")
-
-        task.spout.exhausted = exhausted  # type: ignore[method-assign]
-        with pytest.raises(
-            ss.ComponentError, match="'spout' raised in exhausted: OSError: the log"
-        ):
-            task.drained  # noqa: B018 - the look is the test
 
     def test_outstanding_is_what_is_owed(self) -> None:
         """What is neither ended nor committing is owed: the rest of splits, and retries."""
