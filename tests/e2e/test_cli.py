@@ -117,6 +117,7 @@ def test_a_run_counts_taps_and_goes_on_with_its_checkpoint(tmp_path: Path) -> No
     assert other.returncode == 2
     assert f"the checkpoint {checkpoint} belongs to the topology 'counting'" in other.stderr
     assert "Traceback" not in other.stderr
+    assert "starting Spark" not in other.stderr
 
 
 def test_a_missing_text_file_is_one_sentence(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from sparkstorm.cli.signals import StopSignals
 from sparkstorm.cli.spark_log import SparkLog
 from sparkstorm.config import Config
 from sparkstorm.dead_letters.office import find_sink
+from sparkstorm.delivery.checkpoint_plan import check_ahead
 from sparkstorm.errors import (
     BatchError,
     EnvironmentFault,
@@ -29,7 +30,6 @@ from sparkstorm.errors import (
     SparkstormError,
 )
 from sparkstorm.metrics import Statistics
-from sparkstorm.planning.passes import make_plan
 
 __all__ = ["RunOptions", "run_topology"]
 
@@ -63,7 +63,7 @@ def run_topology(options: RunOptions) -> Code:
     config = parse_settings(options.settings)
     loaded = load(options.target, options.args)
     name = loaded.name if options.name is None else options.name
-    make_plan(loaded.topology, name=name, config=config, taps=options.taps)
+    check_ahead(loaded.topology, options.checkpoint, name=name, config=config, taps=options.taps)
     for spout in loaded.topology.spouts:
         find_sink(config.override(dict(spout.settings)).dead_letter_sink)
     with ExitStack() as stack:
@@ -83,7 +83,7 @@ def run_topology(options: RunOptions) -> Code:
 def _start_spark(
     name: str, master: str, log: SparkLog, screen: Screen, loaded: Loaded
 ) -> Any:  # a SparkSession; only sparkstorm.spark names it
-    from sparkstorm.spark.driver.session import make_session
+    from sparkstorm.spark.driver.session import is_local, make_session
 
     screen.status(f"starting Spark on {master}")
     try:
@@ -96,7 +96,7 @@ def _start_spark(
             f"Spark did not start on --master {master}: {_cause(error)} (run again with --verbose "
             f"to see Spark's own messages)"
         ) from error
-    if not master.startswith("local"):
+    if not is_local(master):
         _ship_modules(session, loaded)
     return session
 

@@ -73,6 +73,14 @@ class LocalFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
+    @classmethod
+    def of_checkpoint(cls, location: str) -> "LocalFiles | None":
+        """Our files in a checkpoint; None if its URL says that it is on another file system."""
+        if "://" in location and not location.startswith("file:"):
+            return None
+        path = location.removeprefix("file://").removeprefix("file:")
+        return cls(Path(path) / "sparkstorm")
+
     def make(self) -> "LocalFiles":
         """Make the folder now, to find out early if that cannot be done.
 

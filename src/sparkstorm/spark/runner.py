@@ -22,6 +22,7 @@ from sparkstorm.config import Config
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.dead_letters.places import default_folder
 from sparkstorm.dead_letters.store import LetterStore
+from sparkstorm.delivery.checkpoint_plan import check_ahead, plan_on_checkpoint
 from sparkstorm.delivery.coordinator import Coordinator
 from sparkstorm.delivery.files import CheckpointFiles, LocalFiles
 from sparkstorm.delivery.heartbeat import Heartbeat
@@ -34,7 +35,7 @@ from sparkstorm.delivery.taps import Tap
 from sparkstorm.errors import SparkLostError, SparkstormError
 from sparkstorm.execution.report import LogLine
 from sparkstorm.metrics import Statistics
-from sparkstorm.planning.passes import check_name, make_plan
+from sparkstorm.planning.passes import check_name
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.driver.checkpoint import open_files
 from sparkstorm.spark.driver.jvm import Jvm, stop_session
@@ -99,9 +100,12 @@ def submit(
     check_name(name)
     offer_script_folder()
     settings = config if isinstance(config, Config) else Config.parse(config or {})
+    taps = list(taps)
     with ExitStack() as stack:
         session = session or running_session()
         if session is None:
+            ahead = None if checkpoint is None else os.fspath(checkpoint)
+            check_ahead(topology, ahead, name=name, config=settings, taps=taps)
             session = make_session(name, master)
             stack.callback(stop_session, session)
         else:
@@ -115,16 +119,15 @@ def submit(
         files = open_files(where, session)
         lease = _take_lease(files, settings)
         stack.callback(_release, lease)
-        manifest = Manifest.read(files)
-        plan = make_plan(
+        plan = plan_on_checkpoint(
             topology,
+            files,
+            where,
             name=name,
             config=settings,
-            partitions=manifest.partitions if manifest else spark_parallelism(session),
+            partitions=spark_parallelism(session),
             taps=taps,
         )
-        if manifest is not None:
-            manifest.check(plan, where)
         office = _office(plan, where if keep_letters_there else None, files, lease.run)
         if plan.committers and not keep_letters_there:
             _logger.warning(

@@ -1,6 +1,5 @@
 """The checkpoint folder: our files beside Spark's part."""
 
-from pathlib import Path
 from typing import Any, final
 
 from py4j.protocol import Py4JJavaError
@@ -13,10 +12,10 @@ __all__ = ["HadoopFiles", "open_files"]
 
 def open_files(location: str, session: SparkSession) -> CheckpointFiles:
     """Return the place for our files in a checkpoint, local or on any of Hadoop's file systems."""
-    if "://" in location and not location.startswith("file:"):
-        return HadoopFiles(session, f"{location.rstrip('/')}/sparkstorm")
-    path = location.removeprefix("file://").removeprefix("file:")
-    return LocalFiles(Path(path) / "sparkstorm").make()
+    local = LocalFiles.of_checkpoint(location)
+    if local is not None:
+        return local.make()
+    return HadoopFiles(session, f"{location.rstrip('/')}/sparkstorm")
 
 
 @final
