@@ -12,13 +12,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 import sparkstorm as ss
+from benchmarks.numbered_spout import NumberedSpout
 from benchmarks.spark_settings import spark_session
 
 KEYS = 1_000_000
@@ -27,32 +27,14 @@ _PATIENCE_SECS = 3600
 _PAGE_BYTES = 4096
 
 
-class Numbers(ss.PartitionedSpout):
-    """Counts up to a number; made by the executors."""
+class Numbers(NumberedSpout):
+    """The numbers themselves."""
 
     outputs = "n long"
 
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self._next = 0
-
-    def plan(self, limit: int) -> list[ss.Split]:
-        """Give out the next numbers."""
-        count = min(limit, self._total - self._next)
-        if count <= 0:
-            return []
-        split = ss.Split(count=count, data={"first": self._next}, size=count * 8)
-        self._next += count
-        return [split]
-
-    def read(self, split: ss.Split) -> Iterable[Any]:
-        """Make the numbers of a split."""
-        first = split.data["first"]
-        yield pa.record_batch([pa.array(range(first, first + split.count), pa.int64())], ["n"])
-
-    def exhausted(self) -> bool:
-        """Whether all were given out."""
-        return self._next >= self._total
+    def rows(self, first: int, end: int) -> pa.RecordBatch:
+        """Make the numbers from one to another."""
+        return pa.record_batch([pa.array(range(first, end), pa.int64())], ["n"])
 
 
 class Keep(ss.StatefulBolt):

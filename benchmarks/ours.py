@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 import sparkstorm as ss
 from benchmarks.memory_per_message import measure_memory
+from benchmarks.numbered_spout import NumberedSpout
 from benchmarks.run_result import WARM_UP_BATCHES, BatchMeter, SmallBatchResult
 from benchmarks.spark_settings import PARALLELISM, spark_session
 from benchmarks.workload import SENTENCES, counts_match, expected_counts
@@ -23,33 +24,16 @@ _LOOK_SECS = 0.002
 _SMALL_WARM_UP = 30
 
 
-class SentenceSpout(ss.PartitionedSpout):
-    """Sentence i is ``SENTENCES[i % 1000]``, up to a number of them; made by the executors."""
+class SentenceSpout(NumberedSpout):
+    """Sentence i is ``SENTENCES[i % 1000]``."""
 
     outputs = "sentence string"
+    bytes_each = 40
 
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self._next = 0
-
-    def plan(self, limit: int) -> list[ss.Split]:
-        """Give out the next numbers."""
-        count = min(limit, self._total - self._next)
-        if count <= 0:
-            return []
-        split = ss.Split(count=count, data={"first": self._next}, size=count * 40)
-        self._next += count
-        return [split]
-
-    def read(self, split: ss.Split) -> Iterable[Any]:
-        """Make the sentences of a split."""
-        first = split.data["first"]
-        places = np.arange(first, first + split.count) % len(SENTENCES)
-        yield pa.record_batch([pa.array(SENTENCES).take(pa.array(places))], ["sentence"])
-
-    def exhausted(self) -> bool:
-        """Whether all were given out."""
-        return self._next >= self._total
+    def rows(self, first: int, end: int) -> pa.RecordBatch:
+        """Make the sentences from one number to another."""
+        places = np.arange(first, end) % len(SENTENCES)
+        return pa.record_batch([pa.array(SENTENCES).take(pa.array(places))], ["sentence"])
 
 
 class SplitSentence(ss.BasicBolt):
