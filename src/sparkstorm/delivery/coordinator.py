@@ -51,6 +51,9 @@ from sparkstorm.planning.plan import Plan
 
 __all__ = ["Coordinator"]
 
+_NO_VERDICTS = "messages could not be given their verdicts"
+_NO_PLAN = "no batch could be planned"
+
 
 @final
 class Coordinator:
@@ -157,9 +160,10 @@ class Coordinator:
 
         Raises:
             SupersededError: another run has taken over the checkpoint; no verdicts were given.
-            CheckpointError: verdicts could not be given, now or earlier; the run must end.
+            CheckpointError: verdicts could not be given, or no batch be planned, now or earlier;
+                the run must end.
         """
-        with self._lock, self._whole():
+        with self._lock, self._whole(_NO_VERDICTS):
             for done in sorted(n for n in self._records if n < number):
                 self._commit(self._records.pop(done))
             self._give_verdicts(self._ledger.expire(self._clock.monotonic()))
@@ -177,7 +181,7 @@ class Coordinator:
         with self._lock:
             record = self._records[number]
             if record.recovered is not None:
-                with self._whole():
+                with self._whole(_NO_PLAN):
                     self._succession.rerun(record, record.recovered)
                 self._counts.note_planned(record.plan)
             if not record.durable:
@@ -298,10 +302,11 @@ class Coordinator:
         return f"Coordinator({self._plan.name}: {self._ledger!r}, batches={self._counts.batches})"
 
     @contextmanager
-    def _whole(self) -> Iterator[None]:
+    def _whole(self, what: str) -> Iterator[None]:
         """Around what must not be done by half: if it is, only a later driver can do the rest.
 
         It finds on disk what this one has not given verdicts on; any further plan would hide that.
+        And what was taken for a plan that never was, only its source can give again.
         """
         if self._fault is not None:
             raise self._fault
@@ -312,15 +317,18 @@ class Coordinator:
             raise
         except Exception as error:
             self._fault = CheckpointError(
-                f"messages could not be given their verdicts: {type(error).__name__}: {error}. "
-                f"Mend that, and start the topology again on the same checkpoint"
+                f"{what}: {type(error).__name__}: {error}. Mend that, and start the topology again "
+                f"on the same checkpoint"
             )
             raise
 
     def _plan_batch(self, number: int, even_empty: bool) -> bool:
         self.arrived.clear()
         now = self._clock.monotonic()
-        plan = self._unwritten or self._next_plan(number, now, even_empty)
+        plan = self._unwritten
+        if plan is None:
+            with self._whole(_NO_PLAN):
+                plan = self._next_plan(number, now, even_empty)
         if plan is None:
             return False
         self._unwritten = plan  # if the checkpoint cannot be written to, it waits here
@@ -352,6 +360,7 @@ class Coordinator:
             verdicts = self._succession.verdicts(record)
             self._counts.emitted += len(verdicts.acked) + len(verdicts.failed)
             self._give_verdicts(record.with_poisons(verdicts))
+            self._counts.emitted += self._ack_untracked(plan)
             return
         now = self._clock.monotonic()
         self._merge_counts(record.reports)
@@ -359,14 +368,20 @@ class Coordinator:
             self._signals.note_holders(result.holders)
         verdicts = self._ledger.settle(plan.ranges, record.results, now)
         self._give_verdicts(record.with_poisons(verdicts))
-        if not self._plan.tracked:
-            self._journal.check()
-            self._tasks.ack_untracked(plan)
+        self._ack_untracked(plan)
         self._counts.batches += 1
         self._counts.batch_secs = record.secs
         self._counts.batch_messages = plan.messages
         self._planner.observe(messages=plan.messages, secs=record.secs)
         self._taps.add(record.tapped)
+
+    def _ack_untracked(self, plan: BatchPlan) -> int:
+        """Without ackers messages are acked as their batch is committed; return how many."""
+        if self._plan.tracked:
+            return 0
+        self._journal.check()
+        self._tasks.ack_untracked(plan)
+        return plan.messages
 
     def _write_last_word(self) -> None:
         if not self._records:

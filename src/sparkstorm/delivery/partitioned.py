@@ -143,6 +143,11 @@ class PartitionedTask:
         )
         self._spout.open(self._config, context)
 
+    def snapshot(self) -> Any:
+        """Return the spout's progress, for the next plan."""
+        with calling(self.component, "snapshot"):
+            return self._spout.snapshot()
+
     def plan(self, limit: int, pieces: int, *, fresh: bool, now: float) -> list[Piece]:
         """Return what the next batch reads.
 

@@ -148,8 +148,7 @@ class BatchPlanner:
             loads=tuple(loads),
             sequences=self._sequences(),
             cursors={
-                self._plan.name_of(n): task.spout.snapshot()
-                for n, task in self._partitioned.items()
+                self._plan.name_of(n): task.snapshot() for n, task in self._partitioned.items()
             },
             outstanding=tuple(outstanding),
             tries={
