@@ -132,7 +132,12 @@ class LocalFiles:
     @staticmethod
     def _aside(path: Path, data: bytes) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=".")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        return Path(aside)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".")
+        aside = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+        except BaseException:  # a full disk: each further try would leave another one
+            aside.unlink()
+            raise
+        return aside
