@@ -47,11 +47,21 @@ def hash_value(value: Any) -> int:
     """Return the 64-bit hash of one value.
 
     Raises:
-        EmitError: the value's type has no stable hash.
+        EmitError: the value has no stable hash.
 
     >>> hash_value(1) == hash_value(1.0) == hash_value(True)
     True
     """
+    try:
+        return _hash(value)
+    except EmitError:
+        raise
+    except Exception as error:  # odd values: NaT, a time zone of the user's, tuples without end
+        kind = type(value).__name__
+        raise EmitError(f"cannot group by a {kind}: {type(error).__name__}: {error}") from error
+
+
+def _hash(value: Any) -> int:
     if isinstance(value, str):
         return _hash_bytes(value.encode(errors="surrogatepass"))
     if isinstance(value, bytes | bytearray):
@@ -75,7 +85,7 @@ def hash_value(value: Any) -> int:
     if isinstance(value, tuple):
         folded = _TUPLE
         for part in value:
-            folded = _mix(folded * 31 + hash_value(part))
+            folded = _mix(folded * 31 + _hash(part))
         return folded
     raise EmitError(
         f"cannot group by {value!r}: a {type(value).__name__} has no stable hash. Group by text, "

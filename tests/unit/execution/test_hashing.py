@@ -4,17 +4,21 @@ import datetime
 import decimal
 import subprocess
 import sys
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from sparkstorm.errors import EmitError
+from sparkstorm.execution.columns import CoderError, make_column
 from sparkstorm.execution.hashing import hash_array, hash_value, hash_values
+from sparkstorm.streams import Field
 
 UTC = datetime.UTC
 SRC = Path(__file__).parents[3] / "src"
@@ -166,6 +170,39 @@ def test_other_values_are_refused(value: Any) -> None:
     """They have no hash that is the same everywhere; the message says what has."""
     with pytest.raises(EmitError, match=r"has no stable hash\. Group by text, bytes, numbers"):
         hash_value(value)
+
+
+class Lost(datetime.tzinfo):
+    """A time zone of the user's that does not know where it is."""
+
+    def utcoffset(self, when: datetime.datetime | None) -> datetime.timedelta:
+        raise KeyError("nowhere")
+
+
+def deep() -> tuple[Any, ...]:
+    """Tuples within tuples, deeper than Python can go."""
+    value: tuple[Any, ...] = ()
+    for _ in range(100_000):
+        value = (value,)
+    return value
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda: pd.NaT, id="NaT"),
+        pytest.param(lambda: datetime.datetime(2024, 1, 1, tzinfo=Lost()), id="zone"),
+        pytest.param(deep, id="deep"),
+    ],
+)
+def test_values_that_raise_are_refused(make: Callable[[], Any]) -> None:
+    """By the one error whose tuple alone fails for it, and which names the row in a column."""
+    value = make()
+    with pytest.raises(EmitError, match="cannot group by a "):
+        hash_value(value)
+    with pytest.raises(CoderError) as caught:
+        make_column(Field("f"), [1, value, 2]).hashes()
+    assert caught.value.rows == [1]
 
 
 def test_arrays_of_other_types_are_refused() -> None:
