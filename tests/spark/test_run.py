@@ -5,6 +5,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -252,7 +253,10 @@ def test_waiting_and_stopping(spark: Any) -> None:
         wait_until(lambda: feeder.acked == [1], check=run._check, secs=_PATIENCE_SECS)
         assert run.wait_until_drained(0.2) is False
         assert run.await_termination(0.1) is False
-        statistics = run.stop(drain=False)
+        with ThreadPoolExecutor() as pool:  # whoever else waits hears of the stop
+            waiting = pool.submit(run.wait_until_drained)
+            statistics = run.stop(drain=False)
+            assert waiting.result(_PATIENCE_SECS) is False
         assert (statistics.acked, statistics.pending) == (1, 1)
         assert run.await_termination(0.1) is True
         assert run.stop() == statistics

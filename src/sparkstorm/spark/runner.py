@@ -212,7 +212,8 @@ class Run:
     def wait_until_drained(self, timeout: float | None = None) -> bool:
         """Wait until the spouts have nothing more and nothing is pending.
 
-        Returns False if that takes longer than ``timeout`` seconds.
+        Returns False if that takes longer than ``timeout`` seconds, or if the run is stopped by
+        another thread before.
 
         Raises:
             SparkstormError: the run failed meanwhile.
@@ -222,7 +223,8 @@ class Run:
             self._check()
             if deadline is not None and time.monotonic() > deadline:
                 return False
-            self._stopped.wait(_LOOK_SECS)
+            if self._stopped.wait(_LOOK_SECS):
+                return self._drained()
         self._check()
         return True
 
