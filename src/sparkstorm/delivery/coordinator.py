@@ -30,11 +30,11 @@ from sparkstorm.delivery.counts import Counts
 from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.delivery.journal import Journal
 from sparkstorm.delivery.lease import Fence, Unfenced
+from sparkstorm.delivery.outcome import Outcome
 from sparkstorm.delivery.partitioned import partitions_of
 from sparkstorm.delivery.planner import BatchPlanner
 from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.delivery.record import BatchRecord
-from sparkstorm.delivery.recovery import join_rows
 from sparkstorm.delivery.replays import Replays
 from sparkstorm.delivery.signals import Signals
 from sparkstorm.delivery.spout_tasks import Deliver, SpoutTasks
@@ -235,7 +235,8 @@ class Coordinator:
                 if wait is not None:
                     return wait
             if self.partitioned and self._plan.tracked:
-                self._journal.write_outcome(number, join_rows(outcomes))
+                outcome = Outcome(rows=outcomes, excluded=record.excluded, poisons=record.poisons)
+                self._journal.write_outcome(number, outcome.to_bytes())
             if self._transactions is not None:
                 self._transactions.decide(record)
             return None

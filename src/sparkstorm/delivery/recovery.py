@@ -8,14 +8,11 @@ from sparkstorm.acking.ids import U64
 from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.acking.tally import RootRange, TallyResult
 from sparkstorm.delivery.plans import BatchPlan
-from sparkstorm.execution.acker import decode_result
-from sparkstorm.execution.packet import Packet
 from sparkstorm.verdicts import Failure
 
 __all__ = [
     "carried",
     "carry_over",
-    "decode_outcome",
     "ended_by",
     "join_rows",
     "pairs_of",
@@ -30,11 +27,6 @@ def join_rows(rows: Sequence[bytes]) -> bytes:
     return b"".join(
         piece for row in rows for piece in (len(row).to_bytes(_LENGTH_BYTES, "little"), row)
     )
-
-
-def decode_outcome(data: bytes, plan: BatchPlan) -> Verdicts:
-    """Return what ended by a batch, from the file that its driver wrote before the commit."""
-    return ended_by(plan, [decode_result(Packet.decode(row)) for row in split_rows(data)])
 
 
 def ended_by(plan: BatchPlan, results: Sequence[TallyResult]) -> Verdicts:

@@ -11,10 +11,11 @@ from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.clock import Clock
 from sparkstorm.delivery.decision import Decision
 from sparkstorm.delivery.journal import Journal
+from sparkstorm.delivery.outcome import Outcome
 from sparkstorm.delivery.planner import BatchPlanner
 from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.delivery.record import BatchRecord
-from sparkstorm.delivery.recovery import carry_over, decode_outcome
+from sparkstorm.delivery.recovery import carry_over
 from sparkstorm.verdicts import Failure, Reason
 
 __all__ = ["Succession"]
@@ -65,9 +66,12 @@ class Succession:
         was, data = record.recovered, self._journal.earlier_outcome(record.plan.number)
         if was is None or data is None or not was.ranges:
             return lost
-        return carry_over(decode_outcome(data, was), was, record.plan, rest=lost)
+        ended = Outcome.from_bytes(data).verdicts(was)
+        return carry_over(ended, was, record.plan, rest=lost)
 
 
 _NO_OUTCOME = Failure(
-    reason=Reason.LOST, message="the driver that ran its batch ended before giving the verdict"
+    reason=Reason.LOST,
+    message="the driver that ran its batch ended before giving the verdict",
+    counted=False,  # nothing failed: a bolt held it, say
 )

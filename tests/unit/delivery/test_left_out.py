@@ -42,6 +42,12 @@ class Numbers(ss.PartitionedSpout):
     def read(self, split: ss.Split) -> Iterable[tuple[int]]:
         return [(n,) for n in range(TOTAL)]
 
+    def snapshot(self) -> bool:
+        return self.done
+
+    def restore(self, snapshot: bool) -> None:
+        self.done = snapshot
+
     def exhausted(self) -> bool:
         return self.done
 
@@ -153,6 +159,18 @@ def test_no_good_message_is_given_up_behind_many_poisons(spout: Any, guarantee: 
     play = Play(spout, processing_guarantee=guarantee, dead_letters="off")
     statistics = play.run()
     assert (statistics.acked, statistics.given_up) == (TOTAL - len(DEADLY), len(DEADLY))
+
+
+def test_a_driver_that_dies_after_the_search_leaves_word_of_it() -> None:
+    """The next one gives up the poisons that were found, and nothing that stood behind them."""
+    before = Play(Numbers())
+    before.runner.__enter__()
+    assert before.runner.plan_batch()
+    before.one_batch()  # its verdicts come with the next question
+    statistics = Play(Numbers(), before.files).run()
+    assert (statistics.acked, statistics.given_up) == (TOTAL - len(DEADLY), len(DEADLY))
+    found = [letter.failure.message for letter in before.letters.letters()]
+    assert found == ["it kills"] * len(DEADLY)
 
 
 @pytest.mark.parametrize(("left_out", "failed"), [(1, []), (2, [0, 1])])

@@ -8,7 +8,7 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.delivery.files import MemoryFiles
-from sparkstorm.testing import FeederSpout, LocalRunner
+from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock
 
 TOTAL = 6
 
@@ -58,6 +58,13 @@ class Ack(ss.BasicBolt):
         pass
 
 
+class Hold(ss.StatefulBolt):
+    """Waits for more than ever comes."""
+
+    def execute(self, tup: ss.Tuple) -> None:
+        self.state.tuples("held").add("key", tup)
+
+
 @pytest.fixture
 def topology(tmp_path: Path) -> ss.Topology:
     builder = ss.TopologyBuilder()
@@ -97,3 +104,19 @@ def test_an_untracked_batch_is_acked_by_the_next_driver(
         statistics = runner.run_until_idle()
     assert acked(tmp_path) == list(range(TOTAL))
     assert (statistics.emitted, statistics.acked) == (TOTAL, TOTAL)
+
+
+def test_what_a_bolt_holds_is_charged_with_no_try(tmp_path: Path) -> None:
+    """However often drivers die: nothing failed, and there is no try to spare here."""
+    builder = ss.TopologyBuilder()
+    builder.set_spout("numbers", Numbers(tmp_path / "broken", tmp_path / "acked"))
+    builder.set_bolt("bolt", Hold()).shuffle_grouping("numbers")
+    topology, files, clock = builder.create_topology(), MemoryFiles(), ManualClock()
+    config = ss.Config(max_retries=0, message_timeout_secs=1e6)
+    for _ in range(4):
+        runner = LocalRunner(topology, files=files, config=config, clock=clock)
+        runner.__enter__()
+        clock.advance(1000)
+        while runner.step():
+            pass
+        assert (runner.statistics().given_up, runner.statistics().pending) == (0, TOTAL)
