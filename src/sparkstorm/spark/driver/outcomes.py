@@ -10,7 +10,7 @@ from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sparkstorm.acking.tally import merge_ranges
+from sparkstorm.acking.tally import RootRange, merge_ranges
 from sparkstorm.delivery.coordinator import Coordinator
 from sparkstorm.delivery.poison_search import Action, Poison, PoisonSearch, TimeLimits
 from sparkstorm.errors import BatchError, SparkstormError
@@ -54,6 +54,8 @@ class BatchRunner:
         self._reports = reports
         self._timeout_secs = timeout_secs
         self._told: list[Report] = []
+        self._excluded: tuple[RootRange, ...] = ()
+        self._poisons: dict[int, str] = {}
         self._good_secs = 0.0
         self._query: StreamingQuery | None = None
         self._attached = threading.Event()
@@ -78,6 +80,7 @@ class BatchRunner:
         self._stopping.set()
 
     def _run(self, jobs: BatchJobs, number: int) -> None:
+        self._excluded, self._poisons = (), {}
         self._coordinator.leave_out(number, (), {})  # what an earlier query may have left out
         while (wait := self._attempt(jobs, number)) is not None:
             self._pause(wait)
@@ -145,8 +148,13 @@ class BatchRunner:
             self._reports.value = []
 
     def _leave_out(self, number: int, search: PoisonSearch, action: Action) -> None:
-        poisons = {poison.root: self._deed(poison) for poison in search.poisons}
-        self._coordinator.leave_out(number, action.excluded, poisons)
+        """Note what a search has shown, beside what one before it did if the batch was rolled back.
+
+        That one was run without what had been found until then, so it could not find that again.
+        """
+        self._excluded = merge_ranges([*self._excluded, *action.excluded])
+        self._poisons |= {poison.root: self._deed(poison) for poison in search.poisons}
+        self._coordinator.leave_out(number, self._excluded, self._poisons)
 
     def _deed(self, poison: Poison) -> str:
         if poison.hung:

@@ -1,0 +1,99 @@
+"""How a batch is run to its end: with the real coordinator, and jobs of the in-process runner."""
+
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import sparkstorm as ss
+from sparkstorm.execution.batch import BatchInfo, Purpose
+from sparkstorm.local.jobs import LocalJobs
+from sparkstorm.spark.driver.jobs import JobError
+from sparkstorm.spark.driver.outcomes import BatchRunner
+from sparkstorm.testing import LocalRunner, ManualClock
+
+TOTAL = 5
+
+
+class Killed(BaseException):
+    """Stands for the end of a process; no exception, so that nobody catches it."""
+
+
+class Numbers(ss.PartitionedSpout):
+    """Numbers from zero, in one split."""
+
+    outputs = "n int"
+    replayable = True
+
+    def __init__(self) -> None:
+        self.done = False
+
+    def plan(self, limit: int) -> list[ss.Split]:
+        self.done, was = True, self.done
+        return [] if was else [ss.Split(count=TOTAL)]
+
+    def read(self, split: ss.Split) -> Iterable[tuple[int]]:
+        return [(n,) for n in range(TOTAL)]
+
+    def exhausted(self) -> bool:
+        return self.done
+
+
+class Dangerous(ss.BasicBolt):
+    """1 kills its process, 2 fails at first, and 3 kills its process from its second try on."""
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        number, again = tup["n"], tup.attempt > 1
+        if number == 1 or (number == 3 and again):
+            raise Killed
+        if number == 2 and not again:
+            raise ValueError("at first")
+
+
+class Jobs:
+    """What a batch's jobs are on Spark, run in this process."""
+
+    def __init__(self, jobs: LocalJobs, runner: LocalRunner) -> None:
+        self.actions = 0
+        self._jobs = jobs
+        self._loads = runner.coordinator.loads(0)
+
+    def run(self, info: BatchInfo, limit: float) -> list[bytes]:
+        self.actions += 1
+        try:
+            rows, _ = self._jobs.run(info, self._loads)
+        except Killed as killed:
+            raise JobError("a worker died", hung=False) from killed
+        finally:
+            if info.purpose is not Purpose.BATCH:
+                self._jobs.roll_back()
+        return rows
+
+    def roll_back(self) -> None:
+        self._jobs.roll_back()
+
+
+def test_a_second_search_leaves_out_what_the_first_one_found() -> None:
+    """A batch that is rolled back after a search, and then fails of something else."""
+    builder = ss.TopologyBuilder()
+    builder.set_spout("numbers", Numbers())
+    builder.set_bolt("bolt", Dangerous()).shuffle_grouping("numbers")
+    config = ss.Config(
+        processing_guarantee="exactly-once", retry_backoff_secs=0, dead_letters="off"
+    )
+    made: list[LocalJobs] = []
+
+    def make(plan: Any) -> LocalJobs:
+        made.append(LocalJobs(plan))
+        return made[0]
+
+    topology = builder.create_topology()
+    with LocalRunner(topology, config=config, clock=ManualClock(), jobs=make) as runner:
+        assert runner.plan_batch()
+        jobs: Any = Jobs(made[0], runner)
+        reports: Any = SimpleNamespace(value=[])
+        batches = BatchRunner(runner.coordinator, reports, timeout_secs=60, exactly_once=True)
+        batches._run(jobs, 0)
+        runner.commit()
+        statistics = runner.run_until_idle()
+    assert (statistics.acked, statistics.given_up, statistics.rollbacks) == (TOTAL - 2, 2, 1)
+    assert jobs.actions < 25
