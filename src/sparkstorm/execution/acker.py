@@ -10,9 +10,9 @@ from sparkstorm.acking.tally import Tally, TallyResult
 from sparkstorm.errors import InternalError
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.dispatch import Delivery
+from sparkstorm.execution.failures import pack_failures, unpack_failures
 from sparkstorm.execution.packet import DRIVER, Kind, Packet, PacketWriter, read_head
 from sparkstorm.planning.plan import Plan
-from sparkstorm.verdicts import Failure
 
 __all__ = ["decode_result", "encode_result", "run_ackers"]
 
@@ -58,11 +58,12 @@ def _take(tally: Tally, packet: Packet) -> None:
 
 def encode_result(result: TallyResult) -> list[bytes]:
     """Encode an acker's result as the parts of an OUTCOME packet."""
-    failed = [[root, failure.to_json()] for root, failure in sorted(result.failed.items())]
+    failed = sorted(result.failed)
     head = {
         "acker": result.acker,
         "sizes": [len(marks) for marks in result.complete],
         "failed": failed,
+        **pack_failures([result.failed[root] for root in failed]),
         "holders": sorted(result.holders),
     }
     arrays = (
@@ -96,6 +97,6 @@ def decode_result(packet: Packet) -> TallyResult:
         open_vals=vals,
         late=Entries(late_roots, late_deltas),
         resets=resets,
-        failed={root: Failure.from_json(failure) for root, failure in head["failed"]},
+        failed=dict(zip(head["failed"], unpack_failures(head), strict=True)),
         holders=frozenset(head["holders"]),
     )

@@ -35,6 +35,7 @@ from sparkstorm.acking.lineage import Lineage
 from sparkstorm.acking.shares import Entries
 from sparkstorm.errors import InternalError
 from sparkstorm.execution.columns import ArrowColumn, Column, DictColumn, ObjectColumn, pickled
+from sparkstorm.execution.failures import pack_failures, unpack_failures
 from sparkstorm.verdicts import Failure
 
 __all__ = [
@@ -174,8 +175,9 @@ class Packet:
 
     def notes(self) -> list[Note]:
         """The failed roots of a NOTES packet."""
-        rows = json.loads(bytes(self.parts[0]))
-        return [Note(root, count, Failure.from_json(failure)) for root, count, failure in rows]
+        packed = json.loads(bytes(self.parts[0]))
+        spans = zip(packed["spans"], unpack_failures(packed), strict=True)
+        return [Note(root, count, failure) for (root, count), failure in spans]
 
     def payload(self) -> bytes:
         """The bytes of a FATAL packet."""
@@ -232,8 +234,10 @@ class PacketWriter:
 
     def notes(self, target: int, notes: Sequence[Note]) -> bytes:
         """Encode the failed roots for an acker."""
-        rows = [[note.root, note.count, note.failure.to_json()] for note in notes]
-        return self._write(Kind.NOTES, [json.dumps(rows).encode()], target=target, count=len(notes))
+        packed = pack_failures([note.failure for note in notes])
+        packed["spans"] = [[note.root, note.count] for note in notes]
+        body = json.dumps(packed).encode()
+        return self._write(Kind.NOTES, [body], target=target, count=len(notes))
 
     def for_driver(self, kind: Kind, parts: Sequence[bytes]) -> bytes:
         """Encode an OUTCOME or FATAL packet for the driver."""

@@ -24,6 +24,7 @@ from sparkstorm.execution.outbox import Outbox, make_outboxes
 from sparkstorm.execution.packet import Kind, Packet
 from sparkstorm.execution.report import Report, capture_prints
 from sparkstorm.execution.state_log import StateImage, state_of
+from sparkstorm.execution.tracebacks import Tracebacks
 from sparkstorm.execution.undo import Call
 from sparkstorm.metrics import TaskMetrics
 from sparkstorm.planning.plan import Plan
@@ -42,9 +43,6 @@ _UNHELD = _count_unheld()
 """The reference count (measured, since Pythons differ) of a tuple that only the loop holds: the
 bolt kept none, so the same object serves for the next tuple, as ``zip`` does with its rows. Saves
 a tenth of a cheap bolt's time."""
-
-_TRACEBACK_CHARS = 8000
-"""A longer traceback keeps its end, where the error stands."""
 
 
 @final
@@ -66,6 +64,7 @@ class BoltTask:
         self._concurrency = spec.concurrency
         self._boxes: dict[str, Outbox] = make_outboxes(plan, component)
         self._report = Report(component, task)
+        self._tracebacks = Tracebacks()
         self._bolt: AnyBolt = bolt
         self._emission = (BoltEmission if isinstance(bolt, Bolt) else BasicEmission)(
             component, self._boxes, self._report
@@ -104,6 +103,7 @@ class BoltTask:
         started = time.perf_counter()
         self._report = self._emission._report = Report(self._component, self._task)  # noqa: SLF001
         inbox = Inbox(packets, self._task, batch)
+        self._tracebacks = Tracebacks()
         self._context.batch, self._context.batch_time = batch.number, batch.time
         self._emission.begin(inbox)
         if self._state is not None:
@@ -307,13 +307,12 @@ class BoltTask:
         return dispatcher.fatal(json.dumps(payload).encode())
 
     def _failure(self, error: BaseException) -> Failure:
-        text = "".join(traceback.format_exception(error))[-_TRACEBACK_CHARS:]
         return Failure(
             reason=Reason.ERROR,
             component=self._component,
             task=self._task,
             message=f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
-            traceback=text,
+            traceback=self._tracebacks.text(error),
         )
 
     def _metrics(self, inbox: Inbox, seconds: float) -> TaskMetrics:
