@@ -1,5 +1,7 @@
 """One tree fails, the others go on: under both runners."""
 
+import asyncio
+import sys
 import threading
 from types import MappingProxyType
 from typing import Any
@@ -196,6 +198,66 @@ def test_exception_fails_one_tuple_of_a_basic_bolt_and_drops_its_emits(run_topol
         assert (failure.reason, failure.component) == (ss.Reason.ERROR, "bolt")
         assert failure.message == "ValueError: cannot bear it"
         assert 'raise ValueError("cannot bear it")' in failure.traceback
+
+
+class Wordless(Exception):
+    """Cannot even say what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class Odd(ss.BasicBolt):
+    """Ends in odd ways, as the text says; also as one that waits, with ``concurrency``."""
+
+    outputs = "text string"
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> Any:
+        match tup["text"]:
+            case "wordless":
+                raise Wordless
+            case "exit":
+                sys.exit(3)
+            case "cancelled":
+                raise asyncio.CancelledError("the connection is closing")
+            case "coroutine":
+                return self.later(tup, collector)
+            case "stderr":
+                sys.stderr.write("careful\n")
+        collector.emit([tup["text"]])
+        return tup["text"]
+
+    async def later(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        collector.emit([tup["text"]])
+
+
+ODD = {
+    "wordless": "Wordless: <exception str() failed>",
+    "exit": "SystemExit: 3",
+    "cancelled": "CancelledError: the connection is closing",
+    "coroutine": "execute returned a coroutine, which nobody awaits: declare execute itself with",
+}
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_odd_ends_of_execute_fail_one_tuple(run_topology: Any, concurrency: int) -> None:
+    """No process ends, and no work is left undone without a word."""
+    feeder = FeederSpout("text string")
+    builder = ss.TopologyBuilder()
+    builder.set_spout("feeder", feeder)
+    builder.set_bolt("bolt", Odd(), concurrency=concurrency).shuffle_grouping("feeder")
+    builder.set_bolt("sink", Ack()).shuffle_grouping("bolt")
+    with run_topology(builder.create_topology()) as play:
+        for text in (*ODD, "fine", "stderr"):
+            feeder.feed([text], msg_id=text)
+        play.settle()
+        assert sorted(feeder.acked) == ["fine", "stderr"]
+        found = reasons(feeder)
+        assert sorted(found) == sorted(ODD)
+        for text, words in ODD.items():
+            assert words in found[text].message
+        assert play.emitted("bolt") == [("fine",), ("stderr",)]
+        assert play.texts("bolt").count("careful") == 1
 
 
 def test_exception_and_fail_keep_the_emits_of_a_bolt(run_topology: Any) -> None:

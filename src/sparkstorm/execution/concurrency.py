@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, final
 
 from sparkstorm.components.bolt import AnyBolt, Bolt
+from sparkstorm.execution.user_errors import USER_ERRORS, refuse_result
 from sparkstorm.tuples import Tuple
 
 __all__ = ["Recording", "is_async", "run_concurrently"]
@@ -122,8 +123,8 @@ def _run_threads(bolt: AnyBolt, tuples: Iterable[Tuple], limit: int, take: _Take
 def _call_recorded(bolt: Any, tup: Tuple) -> Recording:
     recording = Recording()
     try:
-        _call(bolt, tup, recording)
-    except Exception as error:  # noqa: BLE001 - user code: it is raised again by replay
+        refuse_result(_call(bolt, tup, recording))
+    except USER_ERRORS as error:  # it is raised again by replay
         recording._error = error  # noqa: SLF001
     return recording
 
@@ -147,6 +148,6 @@ async def _await_one(bolt: Any, tup: Tuple, gate: asyncio.Semaphore) -> Recordin
         recording = Recording()
         try:
             await _call(bolt, tup, recording)
-        except Exception as error:  # noqa: BLE001 - user code: it is raised again by replay
+        except USER_ERRORS as error:  # as above
             recording._error = error  # noqa: SLF001
         return recording

@@ -71,7 +71,7 @@ def capture_prints(report: Report) -> Iterator[None]:
     level = root.level
     root.setLevel(min(level, logging.INFO) if level else logging.INFO)
     try:
-        with contextlib.redirect_stdout(writer):
+        with contextlib.redirect_stdout(writer), contextlib.redirect_stderr(writer):
             yield
     finally:
         root.removeHandler(handler)

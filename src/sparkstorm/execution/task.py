@@ -24,8 +24,13 @@ from sparkstorm.execution.outbox import Outbox, make_outboxes
 from sparkstorm.execution.packet import Kind, Packet
 from sparkstorm.execution.report import Report, capture_prints
 from sparkstorm.execution.state_log import StateImage, state_of
-from sparkstorm.execution.tracebacks import Tracebacks
 from sparkstorm.execution.undo import Call
+from sparkstorm.execution.user_errors import (
+    USER_ERRORS,
+    Tracebacks,
+    message_of,
+    refuse_result,
+)
 from sparkstorm.metrics import TaskMetrics
 from sparkstorm.planning.plan import Plan
 from sparkstorm.tuples import Fields, Tuple
@@ -112,7 +117,7 @@ class BoltTask:
         with capture_prints(self._report):
             try:
                 self._prepare_once()
-            except Exception as error:  # noqa: BLE001 - user code: nothing can run without it
+            except USER_ERRORS as error:  # nothing can run without it
                 return self._fatal(dispatcher, self._cannot_prepare(error)), self._report
             if isinstance(self._attributes, AttributeKeeper):
                 self._attributes.bring()
@@ -171,8 +176,9 @@ class BoltTask:
                     tup = Tuple(values, origin, index)
                 emission.current = index
                 try:
-                    execute(tup, emission)
-                except Exception as error:  # noqa: BLE001 - user code: only its tuple fails
+                    if (result := execute(tup, emission)) is not None:
+                        refuse_result(result)
+                except USER_ERRORS as error:
                     emission.drop_current()
                     inbox.fail(index, self._failure(error))
                 ends.append(len(rows))  # what end_input does, without another call
@@ -190,8 +196,9 @@ class BoltTask:
                     tup = Tuple(values, origin, index)
                 emission.input, call.space = tup, None
                 try:
-                    execute(tup)
-                except Exception as error:  # noqa: BLE001 - user code: only its tuple fails
+                    if (result := execute(tup)) is not None:
+                        refuse_result(result)
+                except USER_ERRORS as error:
                     failure = self._failure(error)
                     self._undo_call(inbox, failure)
                     inbox.fail(index, failure)
@@ -207,7 +214,7 @@ class BoltTask:
             basic.current = index
         try:
             replay(emission)
-        except Exception as error:  # noqa: BLE001 - user code: the tuple fails, the rest goes on
+        except USER_ERRORS as error:
             if basic is not None:
                 basic.drop_current()
             inbox.fail(index, self._failure(error))
@@ -222,7 +229,7 @@ class BoltTask:
             return
         try:
             self._bolt.finish_batch()
-        except Exception as error:  # noqa: BLE001 - user code: what it still held fails
+        except USER_ERRORS as error:  # what it still held fails
             failure = self._failure(error)
             self._undo_call(inbox, failure)
             self._fail_unheld(inbox, inbox.open_ones(), failure)
@@ -295,10 +302,10 @@ class BoltTask:
             return self._fatal(dispatcher, error)
         return []
 
-    def _cannot_prepare(self, error: Exception) -> ComponentError:
+    def _cannot_prepare(self, error: BaseException) -> ComponentError:
         where = traceback.extract_tb(error.__traceback__)[-1]
         return ComponentError(
-            f"bolt {self._component!r} could not be prepared: {type(error).__name__}: {error} "
+            f"bolt {self._component!r} could not be prepared: {message_of(error)} "
             f"({where.filename}, line {where.lineno})"
         )
 
@@ -311,7 +318,7 @@ class BoltTask:
             reason=Reason.ERROR,
             component=self._component,
             task=self._task,
-            message=f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
+            message=message_of(error),
             traceback=self._tracebacks.text(error),
         )
 

@@ -1,4 +1,4 @@
-"""The text of an error is that of Python, whichever of many it is."""
+"""What user code raises: its text is that of Python, whichever of many it is."""
 
 import traceback
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from sparkstorm.execution.failures import pack_failures, unpack_failures
-from sparkstorm.execution.tracebacks import Tracebacks
+from sparkstorm.execution.user_errors import Tracebacks, message_of
 from sparkstorm.verdicts import Failure, Reason
 
 
@@ -75,6 +75,20 @@ def test_the_text_is_that_of_python(fails: Callable[[int], None]) -> None:
     for number in range(3):
         error = raised(fails, number)
         assert texts.text(error) == "".join(traceback.format_exception(error))
+
+
+class Wordless(Exception):
+    """Cannot even say what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def test_an_error_without_a_text_is_told_by_its_type() -> None:
+    """Whatever its text does; and a text is not longer than people read."""
+    assert message_of(Wordless()) == "Wordless: <exception str() failed>"
+    long = message_of(ValueError("x" * 100_000))
+    assert long == f"ValueError: {'x' * 2000}… (100,000 characters)"
 
 
 def test_a_long_text_keeps_its_end() -> None:
