@@ -7,14 +7,17 @@ that one of them removed may come back: replayed once more, never lost.
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias, final
 
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.errors import CheckpointError
 
-__all__ = ["LetterStore"]
+__all__ = ["LetterStore", "Places"]
+
+Places: TypeAlias = tuple[str, ...]
+"""The files that hold a letter, oldest first: after a crash it may be more than one."""
 
 _SUFFIX = ".jsonl"
 
@@ -41,7 +44,7 @@ class LetterStore:
         ids = hashlib.blake2b("".join(letter.id for letter in letters).encode(), digest_size=6)
         newest = max(letter.last_time for letter in letters)
         name = f"{int(newest * 1000):014d}-{ids.hexdigest()}{_SUFFIX}"
-        self._write(name, letters)
+        self._write(name, (json.dumps(letter.to_json()).encode() for letter in letters))
         return name
 
     def names(self) -> list[str]:
@@ -54,9 +57,8 @@ class LetterStore:
         Raises:
             CheckpointError: a line is not a letter.
         """
-        data = self.files.read(f"{self.folder}/{name}") or b""
         letters = []
-        for number, line in enumerate(data.splitlines(), start=1):
+        for number, line in enumerate(self._lines(name), start=1):
             try:
                 letters.append(DeadLetter.from_json(json.loads(line)))
             except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -74,40 +76,62 @@ class LetterStore:
         Raises:
             CheckpointError: a line is not a letter.
         """
-        newest = {id_: names[-1] for id_, names in self.places().items()}
-        return self._newest({i: n for i, n in newest.items() if ids is None or i in ids})
+        return (letter for letter, _ in self.placed(ids))
 
-    def _newest(self, newest: Mapping[str, str]) -> Iterator[DeadLetter]:
-        for name in sorted(set(newest.values())):
+    def placed(self, ids: Collection[str] | None = None) -> Iterator[tuple[DeadLetter, Places]]:
+        """Yield what :meth:`letters` does, each letter with the files that hold it.
+
+        Raises:
+            CheckpointError: a line is not a letter.
+        """
+        places = self.places()
+        return self._newest({i: p for i, p in places.items() if ids is None or i in ids})
+
+    def _newest(self, places: Mapping[str, Places]) -> Iterator[tuple[DeadLetter, Places]]:
+        for name in sorted({names[-1] for names in places.values()}):
             for letter in {letter.id: letter for letter in self.read(name)}.values():
-                if newest.get(letter.id) == name:
-                    yield letter
+                names = places.get(letter.id)
+                if names is not None and names[-1] == name:
+                    yield letter, names
 
-    def places(self) -> dict[str, list[str]]:
-        """For the id of each letter the files that hold it, oldest first."""
-        found: dict[str, list[str]] = {}
+    def places(self) -> dict[str, Places]:
+        """For the id of each letter the files that hold it."""
+        found: dict[str, Places] = {}
         for name in self.names():
-            for letter in self.read(name):
-                found.setdefault(letter.id, []).append(name)
+            for id_ in {letter.id for letter in self.read(name)}:
+                found[id_] = (*found.get(id_, ()), name)
         return found
 
-    def remove(self, ids: Collection[str], names: Sequence[str] | None = None) -> None:
-        """Remove letters, from these files or wherever they are."""
+    def remove(self, ids: Collection[str], names: Iterable[str] | None = None) -> None:
+        """Remove letters, from these files or wherever they are; a damaged line stays."""
         wanted = set(ids)
         for name in self.names() if names is None else names:
-            letters = self.read(name)
-            kept = [letter for letter in letters if letter.id not in wanted]
-            if letters and not kept:
+            lines = self._lines(name)
+            kept = [line for line in lines if _id_in(line) not in wanted]
+            if lines and not kept:
                 self.files.delete(f"{self.folder}/{name}")
-            elif len(kept) < len(letters):
+            elif len(kept) < len(lines):
                 self._write(name, kept)
 
-    def replace(self, letter: DeadLetter) -> None:
-        """Write a letter and remove what was there under its id; it is there all the time."""
-        before = self.names()
-        name = self.write([letter])
-        self.remove([letter.id], [other for other in before if other != name])
+    def replace(self, letters: Sequence[DeadLetter], names: Iterable[str] | None = None) -> None:
+        """Write letters and remove what these files, or all, held under their ids.
 
-    def _write(self, name: str, letters: Sequence[DeadLetter]) -> None:
-        lines = [json.dumps(letter.to_json()) for letter in letters]
-        self.files.write(f"{self.folder}/{name}", "".join(f"{x}\n" for x in lines).encode())
+        Each is there all the time.
+        """
+        before = self.names() if names is None else names
+        name = self.write(letters)
+        self.remove([letter.id for letter in letters], [x for x in before if x != name])
+
+    def _lines(self, name: str) -> list[bytes]:
+        return (self.files.read(f"{self.folder}/{name}") or b"").splitlines()
+
+    def _write(self, name: str, lines: Iterable[bytes]) -> None:
+        self.files.write(f"{self.folder}/{name}", b"".join(line + b"\n" for line in lines))
+
+
+def _id_in(line: bytes) -> str | None:
+    """The id of the letter in a line; None if there is none, and people have to look at it."""
+    try:
+        return str(json.loads(line)["id"])
+    except (ValueError, TypeError, KeyError):
+        return None

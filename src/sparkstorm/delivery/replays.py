@@ -9,7 +9,7 @@ import heapq
 import itertools
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, final
 
@@ -19,6 +19,7 @@ from sparkstorm.acking.ids import U64, make_root
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.dead_letters.requests import ReplayRequest, RequestBox
+from sparkstorm.dead_letters.store import Places
 from sparkstorm.delivery.packing import encode_rows, packed_load
 from sparkstorm.delivery.plans import PlannedLoad
 from sparkstorm.delivery.retry import RetryPolicy
@@ -41,7 +42,7 @@ class _Open:
     """A request that is not done: the letters not yet emitted, and the ids that have not ended."""
 
     request: ReplayRequest
-    letters: Iterator[DeadLetter]
+    letters: Iterator[tuple[DeadLetter, Places]]
     left: set[str]
     started: float
     emitted: int = 0
@@ -60,9 +61,10 @@ class _Open:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """One letter on its way."""
+    """One letter on its way; where it lies is not known of one that an earlier driver took."""
 
     letter: DeadLetter
+    places: Places | None
     task: int
     row: tuple[object, ...]
     direct: int | None
@@ -175,16 +177,22 @@ class Replays:
     def deliver(self, acked: U64, failed: Mapping[int, Failure], now: float) -> None:
         """Remove the letters that were acked; those that failed are tried again, or stay."""
         done: list[_Item] = []
+        faulty: list[tuple[_Item, Failure]] = []
         for first, items in list(self._pending.items()):
             start, stop = np.searchsorted(acked, np.array([first, first + len(items)], np.uint64))
             done += filter(None, (_pop(items, root - first) for root in acked[start:stop].tolist()))
-            for place in range(len(items)):
-                if first + place in failed and (item := _pop(items, place)) is not None:
-                    self._fail(item, failed[first + place], now)
+            faulty += [
+                (item, failed[first + place])
+                for place in range(len(items))
+                if first + place in failed and (item := _pop(items, place)) is not None
+            ]
             if not any(items):
                 del self._pending[first]
+        lost = [(item, why) for item, why in faulty if not self._try_again(item, why, now)]
+        if lost:
+            self._bring_back(lost)
         if done:
-            self._store.remove([item.letter.id for item in done])
+            self._store.remove([item.letter.id for item in done], _places(done))
             self.replayed += len(done)
             self._end(done)
 
@@ -200,23 +208,24 @@ class Replays:
         except CheckpointError as error:  # what people may mend while the topology goes on
             _logger.error("dead letters cannot be replayed: %s", error)
 
-    def _wanted(self, request: ReplayRequest) -> Iterator[DeadLetter]:
+    def _wanted(self, request: ReplayRequest) -> Iterator[tuple[DeadLetter, Places]]:
         """The letters of a request, but for those that it has already brought back."""
-        for letter in self._store.letters(request.letters):
+        for letter, places in self._store.placed(request.letters):
             if letter.replays <= request.letters[letter.id]:
-                yield letter
+                yield letter, places
 
     def _emit(self, request: _Open, limit: int) -> list[_Item]:
         items: list[_Item] = []
         while len(items) < limit:
-            letter = next(request.letters, None)
-            if letter is None:
+            found = next(request.letters, None)
+            if found is None:
                 # what was discarded, or is on its way by another request, is not waited for
                 request.left &= self._on_the_way
                 break
+            letter, places = found
             if letter.id in self._on_the_way:
                 continue
-            item = self._item(letter)
+            item = self._item(letter, places)
             if item is None:
                 request.left.discard(letter.id)
                 continue
@@ -225,15 +234,15 @@ class Replays:
             items.append(item)
         return items
 
-    def _item(self, letter: DeadLetter) -> _Item | None:
+    def _item(self, letter: DeadLetter, places: Places | None = None) -> _Item | None:
         """Make a letter a message of this topology, or say why it cannot be."""
         try:
-            return self._as_message(letter)
+            return self._as_message(letter, places)
         except (_Misfit, CoderError) as error:
             _logger.error("dead letter %s cannot be replayed, it stays: %s", letter.id, error)
             return None
 
-    def _as_message(self, letter: DeadLetter) -> _Item:
+    def _as_message(self, letter: DeadLetter, places: Places | None) -> _Item:
         key = StreamKey(letter.spout, letter.stream)
         tasks = self._plan.tasks.get(letter.spout)
         if tasks is None or letter.spout not in self._policies:
@@ -248,7 +257,7 @@ class Replays:
         row = tuple(payload[name] for name in stream.names)
         encode_rows(stream, [row])
         direct = self._direct(letter) if stream.direct else None
-        return _Item(letter, tasks[letter.task % len(tasks)], row, direct)
+        return _Item(letter, places, tasks[letter.task % len(tasks)], row, direct)
 
     def _direct(self, letter: DeadLetter) -> int:
         component, index = letter.direct or ("", 0)
@@ -257,14 +266,28 @@ class Replays:
             raise _Misfit(f"the task {index} of {component!r} that it went to is gone")
         return tasks[index]
 
-    def _fail(self, item: _Item, failure: Failure, now: float) -> None:
+    def _try_again(self, item: _Item, failure: Failure, now: float) -> bool:
+        """Put a letter by for another try; False if there is to be none."""
         wait = self._wait(item, failure)
-        if wait is not None:
-            again = replace(item, attempt=item.attempt + failure.counted)
-            heapq.heappush(self._retries, (now + wait, next(self._tie), again))
-            return
+        if wait is None:
+            return False
+        again = replace(item, attempt=item.attempt + failure.counted)
+        heapq.heappush(self._retries, (now + wait, next(self._tie), again))
+        return True
+
+    def _bring_back(self, lost: Sequence[tuple[_Item, Failure]]) -> None:
+        """Make letters again of replays that failed for good, all in one file."""
+        items = [item for item, _ in lost]
+        self._store.replace([self._again(item, failure) for item, failure in lost], _places(items))
+        self._office.count(len(lost), 0)
+        self.given_up += len(lost)
+        for item, failure in lost:
+            _logger.error("dead letter %s failed again: %s", item.letter.id, failure)
+        self._end(items)
+
+    def _again(self, item: _Item, failure: Failure) -> DeadLetter:
         attempts = item.attempt + failure.attempt - 1  # its batch may have been run again
-        letter = replace(
+        return replace(
             item.letter,
             run=self._office.run,
             failure=replace(failure, attempt=attempts),
@@ -272,11 +295,6 @@ class Replays:
             last_time=self._office.clock.wall(),
             replays=item.letter.replays + 1,
         )
-        self._store.replace(letter)
-        self._office.count(1, 0)
-        self.given_up += 1
-        _logger.error("dead letter %s failed again: %s", letter.id, failure)
-        self._end([item])
 
     def _wait(self, item: _Item, failure: Failure) -> float | None:
         """Seconds until the next try, or None if there is to be none."""
@@ -307,3 +325,13 @@ class _Misfit(Exception):
 def _pop(items: list[_Item | None], place: int) -> _Item | None:
     item, items[place] = items[place], None
     return item
+
+
+def _places(items: Iterable[_Item]) -> list[str] | None:
+    """The files that hold these letters; None, for any, if that is not known of one of them."""
+    names: set[str] = set()
+    for item in items:
+        if item.places is None:
+            return None
+        names.update(item.places)
+    return sorted(names)

@@ -174,9 +174,29 @@ class TestStore:
 
     def test_replace_leaves_one(self, store: LetterStore) -> None:
         store.write([letter(id="a1"), letter(id="b2")])
-        store.replace(letter(id="a1", replays=1, last_time=30.0))
+        store.replace([letter(id="a1", replays=1, last_time=30.0)])
         assert {one.id: one.replays for one in store.letters()} == {"b2": 0, "a1": 1}
         assert {len(names) for names in store.places().values()} == {1}
+
+    def test_only_these_files_are_looked_into(self) -> None:
+        """Whoever has been told where letters lie need not have all files read."""
+        store = LetterStore(MemoryFiles())
+        one = store.write([letter(id="a1")])
+        store.write([letter(id="a1", last_time=30.0), letter(id="b2")])
+        places = {found.id: names for found, names in store.placed(["a1", "c3"])}
+        assert places == {"a1": tuple(store.names())}
+        store.remove(["a1", "b2"], [one])
+        assert [found.id for found in store.letters()] == ["a1", "b2"]
+
+    def test_a_damaged_line_stays_when_others_go(self) -> None:
+        """People may want to mend it; no removal may end a run for it."""
+        files = MemoryFiles()
+        store = LetterStore(files)
+        name = f"dead-letters/{store.write([letter(id='a1')])}"
+        half = b'{"version": 1, "half a li\n[]\n'
+        files.write(name, half + (files.read(name) or b""))
+        store.remove(["a1"])
+        assert files.read(name) == half
 
     def test_a_damaged_line_is_named(self) -> None:
         files = MemoryFiles()
@@ -191,7 +211,7 @@ class TestStore:
             st.one_of(
                 st.tuples(st.just("write"), st.lists(st.integers(0, 5), min_size=1, max_size=3)),
                 st.tuples(st.just("remove"), st.lists(st.integers(0, 5), max_size=3)),
-                st.tuples(st.just("replace"), st.lists(st.integers(0, 5), min_size=1, max_size=1)),
+                st.tuples(st.just("replace"), st.lists(st.integers(0, 5), min_size=1, max_size=3)),
             )
         )
     )
@@ -208,7 +228,7 @@ class TestStore:
             if step == "write":
                 store.write(letters)
             else:
-                store.replace(letters[0])
+                store.replace(letters)
             model.update({one.id: one.last_time for one in letters})
         assert {one.id: one.last_time for one in store.letters()} == model
 

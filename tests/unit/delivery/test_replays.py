@@ -1,0 +1,106 @@
+"""Replays of many letters: what they ask of the files, and what they bear from them."""
+
+from collections.abc import Iterable
+
+import pytest
+
+import sparkstorm as ss
+from sparkstorm.dead_letters import DeadLetter, LetterStore
+from sparkstorm.dead_letters.requests import RequestBox
+from sparkstorm.delivery.files import MemoryFiles
+from sparkstorm.spouts import IteratorSpout
+from sparkstorm.testing import LocalRunner, ManualClock
+
+
+class Sieve(ss.BasicBolt):
+    """Fails what is not to pass."""
+
+    def __init__(self, passes: bool) -> None:
+        self.passes = passes
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        if not self.passes:
+            raise ValueError("no")
+
+
+class CountingFiles(MemoryFiles):
+    """Counts how often a dead letter's file is read or changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.touched = 0
+
+    def read(self, name: str) -> bytes | None:
+        self.touched += name.startswith("dead-letters/")
+        return super().read(name)
+
+    def write(self, name: str, data: bytes) -> None:
+        self.touched += name.startswith("dead-letters/")
+        super().write(name, data)
+
+    def delete(self, name: str) -> None:
+        self.touched += name.startswith("dead-letters/")
+        super().delete(name)
+
+
+def letter(number: int) -> DeadLetter:
+    return DeadLetter(
+        id=f"{number:020x}",
+        topology="t",
+        run="r",
+        spout="numbers",
+        task=0,
+        stream="default",
+        fields=("n",),
+        values=(number,),
+        msg_id=number,
+        failure=ss.Failure(reason=ss.Reason.ERROR, component="sieve", message="no"),
+        attempts=1,
+        first_time=float(number),
+        last_time=float(number),
+    )
+
+
+def ask(files: MemoryFiles, numbers: Iterable[int]) -> LetterStore:
+    """Write letters, each into a file of its own, and ask for all of them."""
+    store = LetterStore(files)
+    letters = [letter(number) for number in numbers]
+    for one in letters:
+        store.write([one])
+    RequestBox(store).ask(letters, wall=0.0)
+    return store
+
+
+def runner_on(
+    files: MemoryFiles, *, passes: bool, clock: ManualClock | None = None, most: int = 10
+) -> LocalRunner:
+    builder = ss.TopologyBuilder()
+    builder.set_spout("numbers", IteratorSpout([], "n int"))
+    builder.set_bolt("sieve", Sieve(passes)).shuffle_grouping("numbers")
+    return LocalRunner(
+        builder.create_topology(),
+        config=ss.Config(max_retries=0, batch_max_messages=most),
+        clock=clock or ManualClock(),
+        files=files,
+        on_log=lambda line: None,
+    )
+
+
+def touches(count: int, *, passes: bool) -> int:
+    """How often files are touched by the replay of so many letters, ten at a time."""
+    files = CountingFiles()
+    store = ask(files, range(count))
+    files.touched = 0
+    with runner_on(files, passes=passes) as runner:
+        statistics = runner.run_until_idle()
+    touched = files.touched
+    assert (statistics.replayed, statistics.given_up) == ((count, 0) if passes else (0, count))
+    assert [one.replays for one in store.letters()] == ([] if passes else [1] * count)
+    assert RequestBox(store).names() == []
+    return touched
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_each_letter_costs_the_same_however_many_there_are(passes: bool) -> None:
+    """Those that fail again are written together; only files of what has ended are looked into."""
+    assert touches(200, passes=passes) < 2.2 * touches(100, passes=passes)
