@@ -9,7 +9,7 @@ import heapq
 import itertools
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, final
 
@@ -18,8 +18,9 @@ import numpy as np
 from sparkstorm.acking.ids import U64, make_root
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.office import DeadLetterOffice
-from sparkstorm.dead_letters.requests import ReplayRequest, RequestBox
+from sparkstorm.dead_letters.requests import RequestBox
 from sparkstorm.dead_letters.store import Places
+from sparkstorm.delivery.open_request import OpenRequest
 from sparkstorm.delivery.packing import encode_rows, packed_load
 from sparkstorm.delivery.plans import PlannedLoad
 from sparkstorm.delivery.retry import RetryPolicy
@@ -35,28 +36,6 @@ _LOOK_SECS = 1.0
 """How often new requests are looked for."""
 
 _logger = logging.getLogger("sparkstorm.dead_letters")
-
-
-@dataclass(slots=True)
-class _Open:
-    """A request that is not done: the letters not yet emitted, and the ids that have not ended."""
-
-    request: ReplayRequest
-    letters: Iterator[tuple[DeadLetter, Places]]
-    left: set[str]
-    started: float
-    emitted: int = 0
-
-    def due(self, now: float) -> int:
-        """How many letters the rate allows by now; after a pause it makes up for one second."""
-        rate = self.request.rate
-        if rate is None:
-            return len(self.left)
-        burst = max(rate, 1.0)
-        allowed = 1 + (now - self.started) * rate - self.emitted
-        if allowed > burst:
-            self.started += (allowed - burst) / rate
-        return int(min(allowed, burst))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +87,7 @@ class Replays:
         self._box = RequestBox(office.store)
         self._looked: float | None = None
         self._seen: set[str] = set()
-        self._open: list[_Open] = []
+        self._open: list[OpenRequest] = []
         self._on_the_way: set[str] = set()
         self._retries: list[tuple[float, int, _Item]] = []
         self._pending: dict[int, list[_Item | None]] = {}
@@ -124,8 +103,8 @@ class Replays:
 
     @property
     def busy(self) -> bool:
-        """Whether a request is not done."""
-        return bool(self._open)
+        """Whether a request is not done, but for those that wait for people."""
+        return bool(self._on_the_way) or any(request.busy for request in self._open)
 
     def look(self, now: float) -> None:
         """Look for new requests, if that was not done within the last second."""
@@ -143,7 +122,7 @@ class Replays:
         while self._retries and self._retries[0][0] <= now:
             items.append(heapq.heappop(self._retries)[2])
         for request in self._open if fresh else ():
-            items += self._emit(request, min(request.due(now), limit - len(items)))
+            items += self._emit(request, min(request.due(now), limit - len(items)), now)
         lots: dict[_Lane, ReplayLot] = {}
         for item in items:
             lane = _Lane(item.task, StreamKey(item.letter.spout, item.letter.stream), item.attempt)
@@ -203,28 +182,14 @@ class Replays:
         try:
             request = self._box.read(name)
             if request is not None:
-                letters = self._wanted(request)
-                self._open.append(_Open(request, letters, set(request.letters), now))
+                self._open.append(OpenRequest(request, self._store, now))
         except CheckpointError as error:  # what people may mend while the topology goes on
             _logger.error("dead letters cannot be replayed: %s", error)
 
-    def _wanted(self, request: ReplayRequest) -> Iterator[tuple[DeadLetter, Places]]:
-        """The letters of a request, but for those that it has already brought back."""
-        for letter, places in self._store.placed(request.letters):
-            if letter.replays <= request.letters[letter.id]:
-                yield letter, places
-
-    def _emit(self, request: _Open, limit: int) -> list[_Item]:
+    def _emit(self, request: OpenRequest, limit: int, now: float) -> list[_Item]:
         items: list[_Item] = []
-        while len(items) < limit:
-            found = next(request.letters, None)
-            if found is None:
-                # what was discarded, or is on its way by another request, is not waited for
-                request.left &= self._on_the_way
-                break
+        while len(items) < limit and (found := request.next(self._on_the_way, now)) is not None:
             letter, places = found
-            if letter.id in self._on_the_way:
-                continue
             item = self._item(letter, places)
             if item is None:
                 request.left.discard(letter.id)
@@ -309,13 +274,13 @@ class Replays:
         ids = {item.letter.id for item in items}
         self._on_the_way -= ids
         for request in self._open:
-            request.left -= ids
+            request.end(ids)
         self._close_requests()
 
     def _close_requests(self) -> None:
         for request in [request for request in self._open if not request.left]:
             self._open.remove(request)
-            self._box.done(request.request.name)
+            self._box.done(request.name)
 
 
 class _Misfit(Exception):

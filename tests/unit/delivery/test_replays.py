@@ -104,3 +104,51 @@ def touches(count: int, *, passes: bool) -> int:
 def test_each_letter_costs_the_same_however_many_there_are(passes: bool) -> None:
     """Those that fail again are written together; only files of what has ended are looked into."""
     assert touches(200, passes=passes) < 2.2 * touches(100, passes=passes)
+
+
+def damage(files: MemoryFiles) -> str:
+    """Put half a line among the letters; return its file."""
+    name = "dead-letters/00000000009999-abc.jsonl"
+    files.write(name, b'{"version": 1, "half a li\n')
+    return name
+
+
+def test_a_damaged_line_holds_up_the_request_and_nothing_else(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """People are told once; when they have mended it, the letters are replayed by the same run."""
+    files, clock = MemoryFiles(), ManualClock()
+    store = ask(files, range(3))
+    name = damage(files)
+    with runner_on(files, passes=True, clock=clock) as runner:
+        for _ in range(100):
+            assert runner.run_until_idle().acked == 0
+            clock.advance(10)
+        assert runner.coordinator.drained  # the end of the run does not wait for people
+        assert caplog.text.count(f"line 1 of {name} is not a dead letter") == 1
+        assert len(RequestBox(store).names()) == 1
+        files.delete(name)
+        clock.advance(60)
+        assert runner.run_until_idle().replayed == 3
+    assert list(store.letters()) == []
+    assert RequestBox(store).names() == []
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_damage_that_comes_while_letters_are_on_their_way(passes: bool) -> None:
+    """What is on its way ends as usual; the rest waits until the line is mended."""
+    files, clock = MemoryFiles(), ManualClock()
+    store = ask(files, range(12))
+    with runner_on(files, passes=passes, clock=clock) as runner:
+        runner.step()
+        last = f"dead-letters/{store.names()[-1]}"
+        line = files.read(last) or b""
+        files.write(last, line[:20])
+        statistics = runner.run_until_idle()
+        assert (statistics.replayed, statistics.given_up) == ((11, 0) if passes else (0, 11))
+        files.write(last, line)
+        clock.advance(60)
+        statistics = runner.run_until_idle()
+    assert (statistics.replayed, statistics.given_up) == ((12, 0) if passes else (0, 12))
+    assert [one.replays for one in store.letters()] == ([] if passes else [1] * 12)
+    assert RequestBox(store).names() == []
