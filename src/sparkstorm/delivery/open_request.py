@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TypeAlias, final
 
 from sparkstorm.dead_letters.letter import DeadLetter
-from sparkstorm.dead_letters.requests import ReplayRequest
+from sparkstorm.dead_letters.requests import ReplayRequest, RequestBox
 from sparkstorm.dead_letters.store import LetterStore, Places
 from sparkstorm.errors import CheckpointError
 
@@ -25,13 +25,12 @@ _logger = logging.getLogger("sparkstorm.dead_letters")
 class OpenRequest:
     """The letters of a request that are not yet emitted, and the ids that have not ended.
 
-    Damage among the letters does not come out of it: people are told once, nothing is taken for
-    done, and later all is looked at anew.
+    Neither damage among the letters nor an error of the files comes out of it: people are told
+    once, nothing is taken for done, and later all is looked at anew.
     """
 
     def __init__(self, request: ReplayRequest, store: LetterStore, now: float) -> None:
         self.left = set(request.letters)
-        self.name = request.name
         self.emitted = 0
         self._request = request
         self._store = store
@@ -39,12 +38,13 @@ class OpenRequest:
         self._started = now
         self._waits_until = -math.inf
         self._pause = 0.0
+        self._passes = True
         self._told = ""
 
     @property
     def busy(self) -> bool:
-        """Whether the end of a run should wait for it; not if it waits for people."""
-        return not self._pause
+        """Whether the end of a run should wait for it; not for people, and for files not long."""
+        return not self._pause or (self._passes and self._pause < _LONGEST_PAUSE_SECS)
 
     def due(self, now: float) -> int:
         """How many letters the rate allows by now; after a pause it makes up for one second."""
@@ -59,15 +59,15 @@ class OpenRequest:
 
     def next(self, on_the_way: set[str], now: float) -> tuple[DeadLetter, Places] | None:
         """The next letter that is not on its way; None if there is none, or none for now."""
-        if now < self._waits_until:
+        if not self.left or now < self._waits_until:
             return None
         try:
             found = next((one for one in self._letters if one[0].id not in on_the_way), None)
-        except CheckpointError as error:  # what people may mend while the topology goes on
+        except Exception as error:  # noqa: BLE001 - of any file system: the batch can do without
             self._letters = self._wanted()  # one that raised would look exhausted
-            self._wait(error, now)
+            self._wait("dead letters cannot be replayed, their request waits", error, now)
             return None
-        self._pause = 0.0
+        self._pause, self._told = 0.0, ""
         if found is None:
             # what was discarded, or is on its way by another request, is not waited for
             self.left &= on_the_way
@@ -75,7 +75,20 @@ class OpenRequest:
 
     def end(self, ids: set[str]) -> None:
         """Note letters that have ended."""
+        if self.left and self.left <= ids:
+            self._waits_until = -math.inf  # there is nothing more to read
         self.left -= ids
+
+    def forget(self, box: RequestBox, now: float) -> bool:
+        """Delete the request, none of whose letters is left; False if that has to wait."""
+        if now < self._waits_until:
+            return False
+        try:
+            box.done(self._request.name)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._wait("a request whose dead letters have ended cannot be deleted", error, now)
+            return False
+        return True
 
     def _wanted(self) -> _Letters:
         """The letters of a request, but for those that it has already brought back."""
@@ -84,9 +97,11 @@ class OpenRequest:
             if letter.replays <= asked[letter.id]:
                 yield letter, places
 
-    def _wait(self, error: Exception, now: float) -> None:
+    def _wait(self, what: str, error: Exception, now: float) -> None:
         self._pause = min(max(2 * self._pause, _FIRST_PAUSE_SECS), _LONGEST_PAUSE_SECS)
         self._waits_until = now + self._pause
-        if self._told != (text := str(error)):
+        self._passes = not isinstance(error, CheckpointError)  # that one people have to mend
+        text = f"{type(error).__name__}: {error}" if self._passes else str(error)
+        if self._told != text:
             self._told = text
-            _logger.error("dead letters cannot be replayed, their request waits: %s", text)
+            _logger.error("%s: %s", what, text)

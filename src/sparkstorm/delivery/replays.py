@@ -103,7 +103,7 @@ class Replays:
 
     @property
     def busy(self) -> bool:
-        """Whether a request is not done, but for those that wait for people."""
+        """Whether a request is not done, but for those whose letters cannot be read for long."""
         return bool(self._on_the_way) or any(request.busy for request in self._open)
 
     def look(self, now: float) -> None:
@@ -113,8 +113,8 @@ class Replays:
         self._looked = now
         for name in self._box.names():
             if name not in self._seen:
-                self._seen.add(name)
                 self._take_up(name, now)
+                self._seen.add(name)
 
     def take(self, limit: int, *, fresh: bool, now: float) -> list[ReplayLot]:
         """Return what a batch should hold: retries that are due, and ``fresh`` replays."""
@@ -127,7 +127,7 @@ class Replays:
         for item in items:
             lane = _Lane(item.task, StreamKey(item.letter.spout, item.letter.stream), item.attempt)
             lots.setdefault(lane, ReplayLot(*lane)).items.append(item)
-        self._close_requests()
+        self._close_requests(now)
         return list(lots.values())
 
     def take_again(self, task: int, planned: PlannedLoad) -> ReplayLot | None:
@@ -169,11 +169,11 @@ class Replays:
                 del self._pending[first]
         lost = [(item, why) for item, why in faulty if not self._try_again(item, why, now)]
         if lost:
-            self._bring_back(lost)
+            self._bring_back(lost, now)
         if done:
             self._store.remove([item.letter.id for item in done], _places(done))
             self.replayed += len(done)
-            self._end(done)
+            self._end(done, now)
 
     def _take_up(self, name: str, now: float) -> None:
         if not self._plan.tracked:
@@ -240,7 +240,7 @@ class Replays:
         heapq.heappush(self._retries, (now + wait, next(self._tie), again))
         return True
 
-    def _bring_back(self, lost: Sequence[tuple[_Item, Failure]]) -> None:
+    def _bring_back(self, lost: Sequence[tuple[_Item, Failure]], now: float) -> None:
         """Make letters again of replays that failed for good, all in one file."""
         items = [item for item, _ in lost]
         self._store.replace([self._again(item, failure) for item, failure in lost], _places(items))
@@ -248,7 +248,7 @@ class Replays:
         self.given_up += len(lost)
         for item, failure in lost:
             _logger.error("dead letter %s failed again: %s", item.letter.id, failure)
-        self._end(items)
+        self._end(items, now)
 
     def _again(self, item: _Item, failure: Failure) -> DeadLetter:
         attempts = item.attempt + failure.attempt - 1  # its batch may have been run again
@@ -270,17 +270,15 @@ class Replays:
             return policy.pause(attempt=item.attempt, key=key)
         return policy.delay(attempt=item.attempt, key=key)
 
-    def _end(self, items: Sequence[_Item]) -> None:
+    def _end(self, items: Sequence[_Item], now: float) -> None:
         ids = {item.letter.id for item in items}
         self._on_the_way -= ids
         for request in self._open:
             request.end(ids)
-        self._close_requests()
+        self._close_requests(now)
 
-    def _close_requests(self) -> None:
-        for request in [request for request in self._open if not request.left]:
-            self._open.remove(request)
-            self._box.done(request.name)
+    def _close_requests(self, now: float) -> None:
+        self._open = [one for one in self._open if one.left or not one.forget(self._box, now)]
 
 
 class _Misfit(Exception):
