@@ -35,7 +35,7 @@ class NumberedSpout(ss.PartitionedSpout):
     def read(self, split: ss.Split) -> Iterable[Any]:
         """Make the messages of a split."""
         first = split.data["first"]
-        yield self.rows(first, first + split.count)
+        yield self.rows(first, first + split.to_read)
 
     def rows(self, first: int, end: int) -> pa.RecordBatch:
         """Make the messages from one number to another."""

@@ -261,6 +261,12 @@ def test_a_file_that_became_unreachable_is_named(tmp_path: Path, asked: str) -> 
         spout.plan(10) if asked == "plan" else spout.exhausted()
 
 
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    """Whoever gives one means its files."""
+    with pytest.raises(SpoutConnectionError, match=r"is a folder: give its files, '.*/\*' say"):
+        opened(tmp_path)
+
+
 def test_what_follows_the_last_line_end_is_a_message(tmp_path: Path) -> None:
     """Many files end so; what is appended to it later is one more."""
     (tmp_path / "a.txt").write_text("one\ntw")

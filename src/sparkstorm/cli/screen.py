@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sparkstorm.cli.partition_table import partition_table
-from sparkstorm.cli.wording import counted
+from sparkstorm.cli.wording import counted, visible
 from sparkstorm.execution.report import LogLine
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.plan import StreamKey
@@ -99,11 +99,11 @@ class Screen:
         style = _STYLES.get(line.level, "")
         level = f"{line.level}: " if line.level not in ("print", "info") else ""
         where = f"{line.component} │ " if line.component else ""
-        self.err.print(Text.assemble((where, "cyan"), (level + line.text, style)))
+        self.err.print(Text.assemble((where, "cyan"), (level + visible(line.text), style)))
 
     def note(self, level: str, text: str) -> None:
         """Show a line of the engine's own."""
-        self.err.print(Text(f"{level}: {text}", style=_STYLES.get(level, "")))
+        self.err.print(Text(f"{level}: {visible(text)}", style=_STYLES.get(level, "")))
 
     def summary(self, name: str, statistics: Statistics, letters_at: str = "") -> None:
         """Show how it ended; ``letters_at`` are the options that lead to its dead letters."""

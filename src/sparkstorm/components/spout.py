@@ -139,6 +139,15 @@ class Split:
     only: tuple[int, ...] | None = None
     kept: tuple[Any, ...] | None = field(default=None, repr=False)
 
+    @property
+    def to_read(self) -> int:
+        """How many positions ``read`` has to give: all, or up to the last one that is wanted.
+
+        >>> Split(count=5).to_read, Split(count=5).narrow([1, 3]).to_read
+        (5, 4)
+        """
+        return self.count if self.only is None else max(self.only, default=-1) + 1
+
     def narrow(self, positions: Sequence[int]) -> "Split":
         """Return the split of these positions alone, numbered from 0 in this order."""
         source = self.only
@@ -182,11 +191,12 @@ class PartitionedSpout(ABC):
     def read(self, split: Split) -> Iterable[ReadItem]:
         """Yield the values of each of the split's messages, in order (on an executor).
 
-        Reads all positions, also if ``split.only`` is set: the engine picks the wanted ones. Yield
-        None for a position that holds no message; it is counted as skipped. Yield :data:`EXPIRED`
-        for one whose message the source no longer has, :class:`Unreadable` for one that is broken:
-        they become dead letters. Two faster ways: yield :class:`pyarrow.RecordBatch` objects of
-        many messages, or :class:`Messages`, which need hold only what ``split.only`` asks for.
+        There are ``split.to_read`` of them: those that are not wanted, too, if ``split.only`` says
+        which are (``split.count`` is their number then); the engine picks them. Yield None for a
+        position that holds no message; it is counted as skipped. Yield :data:`EXPIRED` for one
+        whose message the source no longer has, :class:`Unreadable` for one that is broken: they
+        become dead letters. Two faster ways: yield :class:`pyarrow.RecordBatch` objects of many
+        messages, or :class:`Messages`, which need hold only what ``split.only`` asks for.
 
         Raise :class:`sparkstorm.errors.SpoutConnectionError` if the source does not answer: the
         messages are tried again, and that does not count as an attempt.
@@ -237,7 +247,12 @@ class PartitionedSpout(ABC):
         return ()
 
     def snapshot(self) -> Any:
-        """Return the progress, of JSON's types, such that ``restore`` goes on where acks ended."""
+        """Return how far ``plan`` has given out, of JSON's types.
+
+        Called after each ``plan``, and written down with the batch. What was given out and not
+        acked the engine writes down itself, and reads it again after a restart; were it given out
+        anew, too, it would be processed twice.
+        """
         return None
 
     def restore(self, snapshot: Any) -> None:

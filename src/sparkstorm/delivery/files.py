@@ -75,7 +75,16 @@ class LocalFiles:
 
     @classmethod
     def of_checkpoint(cls, location: str) -> "LocalFiles | None":
-        """Our files in a checkpoint; None if its URL says that it is on another file system."""
+        """Our files in a checkpoint; None if its URL says that it is on another file system.
+
+        Raises:
+            CheckpointError: it has no name.
+        """
+        if not location.strip():
+            raise CheckpointError(
+                "the checkpoint's name is empty, perhaps a variable that is not set: name a "
+                "folder, or leave the checkpoint out for a temporary one"
+            )
         if "://" in location and not location.startswith("file:"):
             return None
         path = location.removeprefix("file://").removeprefix("file:")

@@ -317,7 +317,7 @@ def read_rows(spout: PartitionedSpout, split: Split, stream: Stream) -> list[Row
 def _located(split: Split, pieces: list[Any], stream: Stream) -> list[Messages]:
     """What was read, each message with its position."""
     if pieces and isinstance(pieces[0], Messages):
-        most = split.count if split.only is None else max(split.only, default=-1) + 1
+        most = split.to_read
         for piece in pieces:
             if max(piece.positions, default=-1) >= most:
                 raise ComponentError(f"read gave messages behind the {most} that were planned")
@@ -339,7 +339,7 @@ def _check_row(row: Any, stream: Stream) -> Any:
 
 def _check_count(split: Split, count: int) -> None:
     """A message that was planned and is not there must not pass for one that holds nothing."""
-    wanted = split.count if split.only is None else max(split.only, default=-1) + 1
+    wanted = split.to_read
     if count < wanted or (split.only is None and count > wanted):
         raise ComponentError(
             f"read gave {count} messages where {wanted} were planned: yield None for a position "

@@ -188,7 +188,10 @@ class LocalRunner:
         return self.coordinator.statistics()
 
     def state(self, component: str) -> dict[Any, Any]:
-        """The committed state of a stateful bolt, that of all its tasks together."""
+        """The committed state of a stateful bolt, that of all its tasks together.
+
+        Of a key that several tasks hold, since it did not group the tuples, one value is told.
+        """
         found: dict[Any, Any] = {}
         for namespace, store in self._jobs.stores().items():
             if namespace.rpartition("/")[0] == component:

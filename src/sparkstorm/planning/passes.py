@@ -23,6 +23,9 @@ _MAX_TASKS = 1 << 15
 """Task numbers are the upper bits of roots, and routing sorts by them as 16-bit numbers."""
 
 
+_MAX_NAME_BYTES = 128
+
+
 def make_plan(
     topology: Topology,
     *,
@@ -68,6 +71,11 @@ def check_name(name: str) -> str:
         raise ConfigError(
             f"{name!r} is not a topology name: use letters, digits, '.', '_' and '-', "
             f"and start with a letter or digit"
+        )
+    if len(name.encode()) > _MAX_NAME_BYTES:
+        raise ConfigError(
+            f"the topology name {name[:20]!r}… is too long for a folder's: it may have "
+            f"{_MAX_NAME_BYTES} bytes"
         )
     return name
 

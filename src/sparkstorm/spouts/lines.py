@@ -87,7 +87,7 @@ class LinesSpout(PartitionedSpout):
         if len(data) < split.data["end"] - split.data["offset"]:
             whole = data.count(b"\n")
             yield from ((line,) for line in lines[:whole])
-            yield from itertools.repeat(EXPIRED, _lines_of(split) - whole)
+            yield from itertools.repeat(EXPIRED, split.to_read - whole)
             return
         yield pa.record_batch([pa.array(lines, pa.string())], [self._field])
 
@@ -132,18 +132,19 @@ class LinesSpout(PartitionedSpout):
             paths = sorted(glob.glob(pattern, recursive=True)) or [pattern]
             found += [os.path.abspath(path) for path in paths if not os.path.isdir(path)]
         if not found:
-            raise SpoutConnectionError(f"no files to read: {', '.join(self._patterns) or 'none'}")
+            raise SpoutConnectionError(self._nothing_found())
         return {path: _size_if_readable(path) for path in found}
+
+    def _nothing_found(self) -> str:
+        folder = next((path for path in self._patterns if os.path.isdir(path)), None)
+        if folder is not None:
+            return f"{folder!r} is a folder: give its files, {os.path.join(folder, '*')!r} say"
+        return f"no files to read: {', '.join(self._patterns) or 'none'}"
 
 
 def _place_of(path: str, tasks: int) -> int:
     """The task of a file: the same in every run."""
     return zlib.crc32(os.fsencode(path)) % tasks
-
-
-def _lines_of(split: Split) -> int:
-    """How many lines the whole split had, or at least up to the last one that is wanted."""
-    return split.count if split.only is None else max(split.only, default=-1) + 1
 
 
 def _size_if_readable(path: str) -> int:

@@ -55,6 +55,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     "wrong",
     [
         pytest.param({"name": "../mine"}, id="name"),
+        pytest.param({"name": 129 * "m"}, id="long name"),
         pytest.param({"taps": ["nobody"]}, id="tap"),
     ],
 )
@@ -66,6 +67,13 @@ def test_nothing_is_made_for_a_run_that_cannot_be(
     with pytest.raises(ss.SparkstormError):
         check_ahead(topology(), str(tmp_path / "new"), **options)  # type: ignore[arg-type]
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+def test_a_checkpoint_without_a_name_is_refused(name: str) -> None:
+    """Perhaps a variable of the shell that is not set: it would be two folders, one the root's."""
+    with pytest.raises(ss.CheckpointError, match="the checkpoint's name is empty"):
+        check_ahead(topology(), name, name="mine", config=ss.Config())
 
 
 def test_what_only_spark_reaches_is_left_to_it() -> None:
