@@ -16,8 +16,7 @@ committers do.
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import final
 
@@ -27,6 +26,7 @@ from sparkstorm.clock import Clock
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.delivery.counts import Counts
+from sparkstorm.delivery.fault import Fault
 from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.delivery.journal import Journal
 from sparkstorm.delivery.lease import Fence, Unfenced
@@ -42,7 +42,6 @@ from sparkstorm.delivery.succession import Succession
 from sparkstorm.delivery.taps import Tap, Taps
 from sparkstorm.delivery.ticks import Ticks
 from sparkstorm.delivery.transactions import Pause, Transactions
-from sparkstorm.errors import CheckpointError, SparkstormError
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.reading import Load, Signal
 from sparkstorm.execution.report import LogLine, Report
@@ -104,7 +103,7 @@ class Coordinator:
         self._counts = Counts()
         self._components: dict[str, dict[int, TaskMetrics]] = {}
         self._intake_open = True
-        self._fault: SparkstormError | None = None
+        self._fault = Fault()
         self._tasks = SpoutTasks(plan, office, self._counts, self.arrived, deliver, self._on_log)
         self.hosted, self.partitioned = self._tasks.hosted, self._tasks.partitioned
         self._office = office
@@ -140,7 +139,7 @@ class Coordinator:
         If not, it is for the next driver as if this one had died: perhaps of a message.
         """
         with self._lock:
-            if clean and self._last >= 0 and self._fault is None:
+            if clean and self._last >= 0 and not self._fault:
                 self._write_last_word()
         for task in self.partitioned.values():
             task.spout.close()
@@ -163,7 +162,7 @@ class Coordinator:
             CheckpointError: verdicts could not be given, or no batch be planned, now or earlier;
                 the run must end.
         """
-        with self._lock, self._whole(_NO_VERDICTS):
+        with self._lock, self._fault.kept(_NO_VERDICTS):
             for done in sorted(n for n in self._records if n < number):
                 self._commit(self._records.pop(done))
             self._give_verdicts(self._ledger.expire(self._clock.monotonic()))
@@ -181,7 +180,7 @@ class Coordinator:
         with self._lock:
             record = self._records[number]
             if record.recovered is not None:
-                with self._whole(_NO_PLAN):
+                with self._fault.kept(_NO_PLAN):
                     self._succession.rerun(record, record.recovered)
                 self._counts.note_planned(record.plan)
             if not record.durable:
@@ -260,9 +259,8 @@ class Coordinator:
             waiting = self._taps.waiting or self._signals.due or self._ledger.pending
             if self._unwritten or waiting or any(r.matters for r in self._records.values()):
                 return False
-            broken = self._fault is not None  # some verdicts were not given
-            if broken or (self._intake_open and self._replays.busy):
-                return False
+            if self._fault or (self._intake_open and self._replays.busy):
+                return False  # in the first case some verdicts were not given
             return self._tasks.drained(fresh=self._intake_open)
 
     def statistics(self) -> Statistics:
@@ -302,33 +300,12 @@ class Coordinator:
     def __repr__(self) -> str:
         return f"Coordinator({self._plan.name}: {self._ledger!r}, batches={self._counts.batches})"
 
-    @contextmanager
-    def _whole(self, what: str) -> Iterator[None]:
-        """Around what must not be done by half: if it is, only a later driver can do the rest.
-
-        It finds on disk what this one has not given verdicts on; any further plan would hide that.
-        And what was taken for a plan that never was, only its source can give again.
-        """
-        if self._fault is not None:
-            raise self._fault
-        try:
-            yield
-        except SparkstormError as error:
-            self._fault = error
-            raise
-        except Exception as error:
-            self._fault = CheckpointError(
-                f"{what}: {type(error).__name__}: {error}. Mend that, and start the topology again "
-                f"on the same checkpoint"
-            )
-            raise
-
     def _plan_batch(self, number: int, even_empty: bool) -> bool:
         self.arrived.clear()
         now = self._clock.monotonic()
         plan = self._unwritten
         if plan is None:
-            with self._whole(_NO_PLAN):
+            with self._fault.kept(_NO_PLAN):
                 plan = self._next_plan(number, now, even_empty)
         if plan is None:
             return False
