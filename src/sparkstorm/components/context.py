@@ -28,7 +28,8 @@ class TaskContext:
         sources: what this component reads, as pairs of component and stream.
         batch: the number of the batch that is running.
         batch_time: when that batch was planned, in seconds since 1970. What a bolt decides by the
-            time it decides by this one: it is the same if Spark runs the task again, and
+            time it decides by this one: it is the same if the batch is run again, never falls,
+            not over restarts either, and does not jump when the machine's clock is set.
             :class:`sparkstorm.testing.ManualClock` moves it.
         clock: where a spout gets the time from, so that tests can advance it; in bolts it is the
             machine's.

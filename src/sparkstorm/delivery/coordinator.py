@@ -109,7 +109,7 @@ class Coordinator:
         self._office = office
         self._transactions = Transactions(plan, self._journal, files) if plan.exactly_once else None
         self._replays = Replays(plan, office)
-        self._planner = BatchPlanner(plan, self.hosted, self.partitioned, self._replays, run)
+        self._planner = BatchPlanner(plan, self.hosted, self.partitioned, self._replays, clock, run)
         self._succession = Succession(self._journal, self._planner, self._ledger, clock)
         self._signals = Signals(plan)
         self._ticks = Ticks(plan, clock.monotonic())
@@ -312,7 +312,7 @@ class Coordinator:
         self._unwritten = plan  # if the checkpoint cannot be written to, it waits here
         self._journal.write_plan(plan)
         self._unwritten = None
-        self._records[number] = BatchRecord(plan, self._clock.wall())
+        self._records[number] = BatchRecord(plan)
         self._last = number
         self._ledger.begin(plan.ranges)
         self._counts.note_planned(plan)

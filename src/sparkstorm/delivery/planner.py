@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import final
 
 from sparkstorm.acking.ids import sequence_of
+from sparkstorm.clock import Clock
 from sparkstorm.config import Config
+from sparkstorm.delivery.batch_clock import BatchClock
 from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.partitioned import PartitionedTask, Piece
 from sparkstorm.delivery.plans import BatchPlan, Outstanding, PlannedLoad
@@ -41,6 +43,7 @@ class BatchPlanner:
         hosted: Mapping[int, HostedTask],
         partitioned: Mapping[int, PartitionedTask],
         replays: Replays,
+        clock: Clock,
         run: str,
     ) -> None:
         self.sequences: dict[int, int] = {}
@@ -48,6 +51,7 @@ class BatchPlanner:
         self._hosted = hosted
         self._partitioned = partitioned
         self._replays = replays
+        self._times = BatchClock(clock)
         self._run = run
         self._sizer = BatchSizer.of(plan)
         self._note_ids = False
@@ -107,7 +111,7 @@ class BatchPlanner:
             loads += self._plan_suspects(plan.number)
         else:
             loads += self._plan_others(plan.number, fresh=False, now=now)
-        return self._with_owed(plan.number, loads)
+        return replace(self._with_owed(plan.number, loads), time=plan.time)
 
     def _plan_suspects(self, number: int) -> list[PlannedLoad]:
         """Plan a piece of the suspects in the smallest company."""
@@ -145,6 +149,7 @@ class BatchPlanner:
         return BatchPlan(
             number=number,
             run=self._run,
+            time=self._times.now(),
             loads=tuple(loads),
             sequences=self._sequences(),
             cursors={
@@ -261,7 +266,8 @@ class BatchPlanner:
             and (load := self._take_up_load(planned, tasks[planned.owner], whole=whole))
         ]
         sequences = {**plan.sequences, **self._sequences()}
-        return replace(plan, run=self._run, loads=tuple(loads), sequences=sequences)
+        time = self._times.go_on(plan.time)
+        return replace(plan, run=self._run, time=time, loads=tuple(loads), sequences=sequences)
 
     def _take_up_load(self, planned: PlannedLoad, task: int, *, whole: bool) -> PlannedLoad | None:
         """Plan a load of an earlier driver as it was, if that is possible."""

@@ -63,6 +63,8 @@ class BatchPlan:
     Attributes:
         number: the batch's number; that of Spark, too.
         run: names the driver's life that planned it.
+        time: when it was planned, in seconds since 1970 (:mod:`batch_clock`); kept over restarts,
+            since bolts decide by it. 0 in plans of versions that did not write it down.
         loads: what it reads.
         sequences: for each spout task (``component/index``), the number of its next message.
         cursors: for each partitioned spout task, how far it has planned (its ``snapshot``).
@@ -76,6 +78,7 @@ class BatchPlan:
 
     number: int
     run: str
+    time: float = 0.0
     loads: tuple[PlannedLoad, ...] = ()
     sequences: Mapping[str, int] = field(default_factory=dict)
     cursors: Mapping[str, Any] = field(default_factory=dict)
@@ -104,6 +107,7 @@ class BatchPlan:
         ]
         return BatchInfo(
             number=self.number,
+            time=self.time,
             run=self.run,
             ranges=self.ranges,
             retried=tuple(sorted(retried, key=lambda r: r.first)),
@@ -124,6 +128,7 @@ class BatchPlan:
         data = {
             "number": self.number,
             "run": self.run,
+            "time": self.time,
             "loads": [_load_to_json(planned) for planned in self.loads],
             "sequences": dict(self.sequences),
             "cursors": dict(self.cursors),
@@ -149,6 +154,7 @@ class BatchPlan:
         return cls(
             number=values["number"],
             run=values["run"],
+            time=values.get("time", 0.0),
             loads=tuple(_load_from_json(item) for item in values["loads"]),
             sequences=values["sequences"],
             cursors=values["cursors"],

@@ -35,7 +35,6 @@ class BatchRecord:
 
     Attributes:
         plan: what is run.
-        time: when it was planned, in seconds since 1970.
         durable: whether the plan is written down.
         excluded: what is left out of it, since its job failed with it.
         tries: how often it was run, if it was rolled back; exactly once only.
@@ -52,7 +51,6 @@ class BatchRecord:
     """
 
     plan: BatchPlan
-    time: float
     durable: bool = True
     excluded: tuple[RootRange, ...] = ()
     poisons: Mapping[int, str] = field(default_factory=dict)
@@ -74,7 +72,7 @@ class BatchRecord:
     @property
     def info(self) -> BatchInfo:
         """What its tasks need to know."""
-        return replace(self.plan.info(self.left_out, self.tries), time=self.time)
+        return self.plan.info(self.left_out, self.tries)
 
     @property
     def left_out(self) -> tuple[RootRange, ...]:
@@ -118,7 +116,7 @@ class BatchRecord:
 
     def take_over(self, decision: Decision) -> None:
         """Take up what an earlier driver has decided about it."""
-        self.decision, self.time = decision, decision.time
+        self.decision, self.plan = decision, replace(self.plan, time=decision.time)
         self.given_up = dict(decision.given_up)
 
     def take_in(self, rows: Sequence[bytes], ackers: int) -> list[bytes]:

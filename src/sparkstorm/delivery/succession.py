@@ -44,7 +44,7 @@ class Succession:
         """Return the batch as far as it can be run by this driver, if it must."""
         data = self._journal.earlier_decision(plan.number)
         runnable = self._planner.take_up(plan, self._clock.monotonic(), whole=data is not None)
-        record = BatchRecord(runnable, self._clock.wall(), recovered=plan)
+        record = BatchRecord(runnable, recovered=plan)
         if data is not None:
             record.take_over(Decision.from_bytes(data).carried_over(plan, runnable))
         self._ledger.begin(runnable.ranges)

@@ -27,6 +27,10 @@ class ManualClock:
         """Seconds since 1970, in the clock's own world."""
         return self._wall + self._now
 
+    def set_wall(self, wall: float) -> None:
+        """Set the wall clock alone, ahead or back, as somebody may do to a machine's."""
+        self._wall = wall - self._now
+
     def advance(self, secs: float) -> None:
         """Move the time forward."""
         if secs < 0:
