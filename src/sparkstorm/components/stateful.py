@@ -114,8 +114,8 @@ class State(KeyValueState, Protocol):
         Args:
             name: any text.
             ttl_secs: how long a key stays after it was last put, by the time of the batches
-                (:attr:`sparkstorm.TaskContext.batch_time`); None: for ever. It may change from
-                run to run.
+                (:attr:`sparkstorm.TaskContext.batch_time`): never less, and at most a hundredth
+                more. None: for ever. It may change from run to run.
         """
         ...
 
