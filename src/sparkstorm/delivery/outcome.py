@@ -33,7 +33,7 @@ class Outcome:
 
     def verdicts(self, plan: BatchPlan) -> Verdicts:
         """Return what ended by it, with the word on what it was run without."""
-        record = BatchRecord(plan, 0.0, excluded=self.excluded, poisons=self.poisons)
+        record = BatchRecord(plan, excluded=self.excluded, poisons=self.poisons)
         results = [decode_result(Packet.decode(row)) for row in self.rows]
         return record.with_poisons(ended_by(plan, results))
 
