@@ -1,6 +1,7 @@
 """What is tracked, what is not, and how long: time-outs, the three ways of turning it off."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,7 +64,7 @@ class ShowAttempt(ss.Bolt):
             self.collector.ack(tup)
 
 
-def wired(spout: ss.Spout, bolt: ss.Bolt, **options: Any) -> ss.Topology:
+def wired(spout: ss.Spout | ss.PartitionedSpout, bolt: ss.Bolt, **options: Any) -> ss.Topology:
     builder = ss.TopologyBuilder()
     builder.set_spout("numbers", spout, **options)
     builder.set_bolt("bolt", bolt, parallelism=2).shuffle_grouping("numbers")
@@ -145,6 +146,62 @@ def test_no_ackers_acks_at_the_emit(run_topology: Any) -> None:
         assert feeder.acked == [1, 2]
         assert (statistics.failed, statistics.pending) == (0, 0)
         assert statistics.component("bolt").executed == 2
+
+
+class AwayAtFirst(ss.PartitionedSpout):
+    """Two splits of two numbers; its source does not answer the first read."""
+
+    outputs = "n int"
+
+    def __init__(self, folder: Path) -> None:
+        self.asked = folder / "asked"
+        self.acked = folder / "acked"
+        self.planned = 0
+
+    def plan(self, limit: int) -> list[ss.Split]:
+        if self.planned == 4:
+            return []
+        self.planned += 2
+        return [ss.Split(count=2, data={"first": self.planned - 2})]
+
+    def read(self, split: ss.Split) -> list[tuple[int]]:
+        if not self.asked.exists():
+            self.asked.touch()
+            raise ss.SpoutConnectionError("nobody there")
+        first = split.data["first"]
+        return [(first,), (first + 1,)]
+
+    def ack(self, split: ss.Split, positions: Any) -> None:
+        with self.acked.open("a") as file:
+            file.write(f"{split.data['first']} ")
+
+    def exhausted(self) -> bool:
+        return self.planned == 4
+
+
+def test_what_was_not_read_is_not_acked_without_ackers(run_locally: Any, tmp_path: Path) -> None:
+    """The job fails instead, and the batch is run again when it is asked for."""
+    spout = AwayAtFirst(tmp_path)
+    with run_locally(wired(spout, Ack()), {"acker_executors": 0}) as play:
+        with pytest.raises(ss.SpoutConnectionError, match="nobody there"):
+            play.settle()
+        assert not spout.acked.exists()
+        play.drain()
+        assert sorted(play.emitted("numbers")) == [(0,), (1,), (2,), (3,)]
+        assert spout.acked.read_text().split() == ["0", "2"]
+
+
+@pytest.mark.spark
+def test_the_query_is_restarted_if_an_untracked_source_is_away(
+    run_on_spark: Any, tmp_path: Path
+) -> None:
+    """As for any other failure that is no message's fault; nothing is lost meanwhile."""
+    spout = AwayAtFirst(tmp_path)
+    config = {"acker_executors": 0, "query_restart_backoff_secs": 0.1}
+    with run_on_spark(wired(spout, Ack()), config) as play:
+        play.drain()
+        assert sorted(play.emitted("numbers")) == [(0,), (1,), (2,), (3,)]
+        assert spout.acked.read_text().split() == ["0", "2"]
 
 
 def packets_of(play: Any, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:

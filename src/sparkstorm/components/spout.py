@@ -199,7 +199,8 @@ class PartitionedSpout(ABC):
         messages, or :class:`Messages`, which need hold only what ``split.only`` asks for.
 
         Raise :class:`sparkstorm.errors.SpoutConnectionError` if the source does not answer: the
-        messages are tried again, and that does not count as an attempt.
+        messages are tried again, and that does not count as an attempt. What else it raises fails
+        them. Without ackers no message can fail, so either fails the batch, which is run again.
 
         The driver calls it, too, on a copy of its own: for the payload of a dead letter.
         """

@@ -135,7 +135,10 @@ class _Reader:
         self.report = Report(load.component, load.task, load.lane)
 
     def run(self) -> list[Delivery]:
-        """Return the packets of the load's tuples; a load that cannot be read fails its roots."""
+        """Return the packets of the load's tuples; a load that cannot be read fails its roots.
+
+        A split without roots fails the job: else its source would hear ack, once that is committed.
+        """
         try:
             columns, positions, misfits = self._columns()
             sent, emitted = self._route(columns, positions, misfits)
@@ -232,10 +235,13 @@ class _Reader:
     def _fail(self, error: Exception) -> list[Delivery]:
         load = self._load
         what = load.split.data if load.split else "messages"
-        failure = self._failure(f"cannot read {what}: {type(error).__name__}: {error}")
-        if isinstance(error, SpoutConnectionError):
-            failure = replace(failure, counted=False)
-        self.report.log("error", failure.message)
+        text = f"cannot read {what}: {type(error).__name__}: {error}"
+        away = isinstance(error, SpoutConnectionError)
+        if load.first is None and load.split is not None:
+            kind = SpoutConnectionError if away else ComponentError
+            raise kind(f"spout {load.component!r} {text}") from error
+        failure = replace(self._failure(text), counted=not away)
+        self.report.log("error", text)
         if load.first is None:
             return []
         return self._dispatcher.fail([Note(load.first, load.count, failure)])

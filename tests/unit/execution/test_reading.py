@@ -11,6 +11,7 @@ from sparkstorm import (
     EXPIRED,
     BasicBolt,
     BasicCollector,
+    ComponentError,
     Config,
     CustomGrouping,
     Messages,
@@ -352,3 +353,20 @@ def test_a_source_that_is_away_is_not_the_fault_of_its_messages() -> None:
     _, notes, _, _ = read(plan, load_of(plan, count=2, split=Split(count=2)))
     assert not notes[FIRST].failure.counted
     assert not notes[FIRST].failure.final
+
+
+@pytest.mark.parametrize(
+    ("spout", "error"),
+    [
+        (Away([], "f string"), SpoutConnectionError),
+        (Log(rows("a"), "f string"), ComponentError),
+    ],
+)
+def test_an_untracked_split_that_cannot_be_read_fails_the_job(
+    spout: Log, error: type[Exception]
+) -> None:
+    """It once passed for one that was read, and its source was told of an ack."""
+    plan = plan_of(spout, Shuffle(), ackers=0)
+    load = load_of(plan, count=2, split=Split(count=2), first=None)
+    with pytest.raises(error, match="spout 'in' cannot read"):
+        read(plan, load)
