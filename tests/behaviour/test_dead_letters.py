@@ -512,6 +512,33 @@ def test_rate_of_a_replay(run_locally: Any) -> None:
         assert play.drain().acked == 30
 
 
+@pytest.mark.parametrize("limit", [1, 4])
+def test_replays_take_part_in_the_limit_of_a_batch(
+    run_locally: Any, tmp_path: Path, limit: int
+) -> None:
+    """Those that are tried again, too; they and the messages of spouts take turns."""
+    files, cure, good = MemoryFiles(), tmp_path / "cure", [f"good {n}" for n in range(60)]
+    with run_locally(wired(NoFail([f"bad {n}" for n in range(30)]), Picky()), files=files) as play:
+        play.drain()
+    ask(LetterStore(files))
+    config = {"batch_max_messages": limit, "retry_backoff_secs": 5}
+    with run_locally(wired(NoFail(good), Picky(cure)), config, files=files) as play:
+        for _ in range(3):  # verdicts are given with the next plan
+            play.runner.step()
+        begun = play.statistics()
+        assert begun.acked, "a spout has its turn"
+        assert begun.failed, "and so have replays"
+        sizes = []
+        while not play.runner.coordinator.drained:
+            if not play.runner.step():
+                cure.touch()
+                play.clock.advance(5)
+            sizes.append(play.statistics().batch_messages)
+        statistics = play.settle()
+        assert max(sizes) == limit
+        assert (statistics.replayed, statistics.acked, statistics.failed) == (30, 90, 30)
+
+
 def test_replay_of_what_no_longer_fits_stays(
     run_locally: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,7 +1,5 @@
 """Tasks of partitioned spouts: only offsets pass the driver, messages are read by executors."""
 
-import heapq
-import itertools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
@@ -19,6 +17,7 @@ from sparkstorm.delivery.hosted import SpoutLog
 from sparkstorm.delivery.letters import LetterWriter, given_up_text
 from sparkstorm.delivery.plans import Outstanding
 from sparkstorm.delivery.remembered import DIED_OF_IT
+from sparkstorm.delivery.retries import Retries
 from sparkstorm.delivery.retry import RetryPolicy
 from sparkstorm.execution.reading import Load
 from sparkstorm.metrics import PartitionStatistics, TaskMetrics, skipped_in
@@ -93,10 +92,10 @@ class PartitionedTask:
         self._now = writer.now
         self._letters = SplitLetters(plan, component, self._spout, writer)
         self._pending: dict[int, _Pending] = {}
-        self._retries: list[tuple[float, int, Outstanding]] = []
+        self._retries = Retries()
         self._suspects: list[Outstanding] = []
-        self._tie = itertools.count()
         self._in_flight = 0
+        self._odd = 1
 
     @property
     def spout(self) -> PartitionedSpout:
@@ -111,8 +110,7 @@ class PartitionedTask:
     @property
     def waiting_retries(self) -> int:
         """Messages that wait for their next try."""
-        retries = [item for _, _, item in self._retries]
-        return sum(item.split.count for item in (*retries, *self._suspects))
+        return sum(item.split.count for item in (*self._retries, *self._suspects))
 
     @property
     def widths(self) -> set[int]:
@@ -148,18 +146,30 @@ class PartitionedTask:
         with calling(self.component, "snapshot"):
             return self._spout.snapshot()
 
-    def plan(self, limit: int, pieces: int, *, fresh: bool, now: float) -> list[Piece]:
+    def plan(
+        self, limit: int, pieces: int, *, fresh: bool, now: float, room: int | None = None
+    ) -> list[Piece]:
         """Return what the next batch reads.
 
+        If too much is due, retries and new messages have half of it each, or what the others leave.
+
         Args:
-            limit: the number of messages wanted.
-            pieces: into how many parts they should come, about.
+            limit: the number of messages wanted; there are no more.
+            pieces: into how many parts new ones should come, about.
             fresh: whether new messages are wanted too, not only retries that are due.
             now: the time.
+            room: how many of them may be new.
         """
-        planned = self._due_retries(now)
+        self._odd = 1 - self._odd
+        most = max(limit - self._retries.due(now), (limit + self._odd) // 2) if fresh else 0
+        new = self._plan_fresh(most if room is None else min(most, room), pieces)
+        left = limit - sum(piece.split.count for piece in new)
+        return self._due_retries(left, now) + new
+
+    def _plan_fresh(self, limit: int, pieces: int) -> list[Piece]:
+        planned: list[Piece] = []
         each = -(-limit // pieces)
-        while fresh and limit > 0:
+        while limit > 0:
             with calling(self.component, "plan"):
                 splits = [split for split in self._spout.plan(min(each, limit)) if split.count]
             if not splits:
@@ -168,11 +178,10 @@ class PartitionedTask:
             limit -= sum(split.count for split in splits)
         return planned
 
-    def _due_retries(self, now: float) -> list[Piece]:
-        """Take the retries that are due; those of one attempt may be read together."""
+    def _due_retries(self, limit: int, now: float) -> list[Piece]:
+        """Take up to ``limit`` retries that are due; those of one attempt may be read together."""
         due: dict[tuple[int, float], list[Split]] = {}
-        while self._retries and self._retries[0][0] <= now:
-            item = heapq.heappop(self._retries)[2]
+        for item in self._retries.take(limit, now):
             due.setdefault((item.attempt, item.since), []).append(item.split)
         with calling(self.component, "merge"):
             merged = {try_: self._spout.merge(splits) for try_, splits in due.items()}
@@ -182,13 +191,13 @@ class PartitionedTask:
         """Return up to ``limit`` suspects of a width."""
         planned, left = [], []
         for item in self._suspects:
-            count = min(limit, item.split.count) if item.width == width else 0
-            if count:
-                planned.append(Piece(item.split.narrow(range(count)), item.attempt, item.since))
-                limit -= count
-            if count < item.split.count:
-                rest = item.split.narrow(range(count, item.split.count)) if count else item.split
-                left.append(replace(item, split=rest))
+            if item.width != width or limit <= 0:
+                left.append(item)
+                continue
+            taken, rest = item.cut(limit)
+            planned.append(Piece(taken.split, item.attempt, item.since))
+            limit -= taken.split.count
+            left += [] if rest is None else [rest]
         self._suspects = left
         return planned
 
@@ -270,7 +279,7 @@ class PartitionedTask:
             for first, pending in self._pending.items()
             if first not in skip
         ]
-        return owed + [item for _, _, item in self._retries] + self._suspects
+        return [*owed, *self._retries, *self._suspects]
 
     def _ack(self, split: Split, positions: Positions) -> None:
         with calling(self.component, "ack"):
@@ -285,7 +294,7 @@ class PartitionedTask:
         if item.width:
             self._suspects.append(item)
         else:
-            heapq.heappush(self._retries, (due, next(self._tie), item))
+            self._retries.add(item, due)
 
     def _retry(
         self, first: int, pending: _Pending, broken: list[tuple[int, Failure]], now: float

@@ -120,9 +120,10 @@ class BatchPlanner:
             *self._partitioned.values(),
         ]
         width = min((width for task in tasks for width in task.widths), default=0)
+        limit = min(company_of(width), self._sizer.limit)
         loads: list[PlannedLoad] = []
         for task in tasks if width else ():
-            left = company_of(width) - sum(planned.load.count for planned in loads)
+            left = limit - sum(planned.load.count for planned in loads)
             if left <= 0:
                 break
             if isinstance(task, HostedTask):
@@ -132,14 +133,32 @@ class BatchPlanner:
         return loads
 
     def _plan_others(self, number: int, *, fresh: bool, now: float) -> list[PlannedLoad]:
-        share = -(-self._sizer.limit // (len(self._hosted) + len(self._partitioned)))
-        loads: list[PlannedLoad] = []
-        for hosted in self._hosted.values():
-            loads += self._plan_hosted(number, hosted, share)
-        for partitioned in self._partitioned.values():
-            loads += self._plan_partitioned(number, partitioned, share, fresh=fresh, now=now)
-        loads += self._plan_replays(number, share, loads, fresh=fresh, now=now)
-        return loads
+        """Fill a batch: each in turn has its share of what those before it have left."""
+        left, loads, lots = self._sizer.limit, [], []
+        turns = self._turns(number)
+        for others, turn in zip(reversed(range(len(turns))), turns, strict=True):
+            share = -(-left // (others + 1))
+            if isinstance(turn, Replays):
+                lots = turn.take(share, fresh=fresh, now=now)
+                left -= sum(len(lot.items) for lot in lots)
+                continue
+            if isinstance(turn, HostedTask):
+                planned = self._plan_hosted(number, turn, share)
+            else:
+                planned = self._plan_partitioned(number, turn, share, fresh=fresh, now=now)
+            left -= sum(one.load.count for one in planned)
+            loads += planned
+        return loads + self._plan_replays(number, lots, loads)
+
+    def _turns(self, number: int) -> list[HostedTask | PartitionedTask | Replays]:
+        """Who may fill a batch; another one is first each time, lest the last get nothing ever."""
+        every: list[HostedTask | PartitionedTask | Replays] = [
+            *self._hosted.values(),
+            *self._partitioned.values(),
+            *([self._replays] if self._replays.pending or self._replays.busy else []),
+        ]
+        first = number % len(every)
+        return every[first:] + every[:first]
 
     def _with_owed(self, number: int, loads: Sequence[PlannedLoad]) -> BatchPlan:
         planned = {p.load.first for p in loads if p.load.first is not None}
@@ -191,7 +210,9 @@ class BatchPlanner:
         planned: list[PlannedLoad] = []
         for piece in range(pieces):
             partition = (number + task.task + piece) % partitions
-            planned += self._load_hosted(task, -(-wanted // pieces), partition, len(planned))
+            count = -(-wanted // (pieces - piece))
+            planned += self._load_hosted(task, count, partition, len(planned))
+            wanted -= count
         return planned
 
     def _load_hosted(
@@ -209,7 +230,7 @@ class BatchPlanner:
     ) -> list[PlannedLoad]:
         partitions = self._plan.partitions
         room = max(0, self.pending_limit(task.task) - task.pending)
-        pieces = task.plan(min(share, room), partitions, fresh=fresh, now=now)
+        pieces = task.plan(share, partitions, fresh=fresh, now=now, room=room)
         return self._load_pieces(number, task, pieces)
 
     def _load_pieces(
@@ -229,11 +250,11 @@ class BatchPlanner:
         return planned
 
     def _plan_replays(
-        self, number: int, limit: int, beside: Sequence[PlannedLoad], *, fresh: bool, now: float
+        self, number: int, lots: Iterable[ReplayLot], beside: Sequence[PlannedLoad]
     ) -> list[PlannedLoad]:
         """Dead letters that were asked for again: loads beside those of their spouts' tasks."""
         planned: list[PlannedLoad] = []
-        for lot in self._replays.take(limit, fresh=fresh, now=now):
+        for lot in lots:
             lane = sum(p.load.task == lot.task for p in (*beside, *planned))
             partition = (number + len(planned)) % self._plan.partitions
             planned.append(self._plan_lot(lot, partition, lane))

@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from sparkstorm.acking.tally import RootRange
@@ -53,6 +53,14 @@ class Outstanding:
     attempt: int
     since: float = 0.0
     width: int = 0
+
+    def cut(self, count: int) -> "tuple[Outstanding, Outstanding | None]":
+        """Return the first so many of its messages, and the others if there are any."""
+        split, whole = self.split, self.split.count
+        if count >= whole:
+            return self, None
+        parts = split.narrow(range(count)), split.narrow(range(count, whole))
+        return replace(self, split=parts[0]), replace(self, split=parts[1])
 
 
 @final

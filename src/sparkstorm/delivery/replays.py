@@ -117,9 +117,9 @@ class Replays:
                 self._seen.add(name)
 
     def take(self, limit: int, *, fresh: bool, now: float) -> list[ReplayLot]:
-        """Return what a batch should hold: retries that are due, and ``fresh`` replays."""
+        """Return what a batch may hold: retries that are due, and ``fresh`` replays."""
         items: list[_Item] = []
-        while self._retries and self._retries[0][0] <= now:
+        while len(items) < limit and self._retries and self._retries[0][0] <= now:
             items.append(heapq.heappop(self._retries)[2])
         for request in self._open if fresh else ():
             items += self._emit(request, min(request.due(now), limit - len(items)), now)

@@ -214,7 +214,36 @@ class TestPartitionedTask:
         assert first is not None
         task.deliver(roots(first, []), [(first, LOST)], now=0)
         planned = task.plan(10, 1, fresh=True, now=1)
-        assert [(s.data["from"], s.count, a) for s, a, _ in planned] == [(0, 1, 2), (10, 10, 1)]
+        assert [(s.data["from"], s.count, a) for s, a, _ in planned] == [(0, 1, 2), (10, 9, 1)]
+
+    def test_retries_and_fresh_messages_share_what_is_wanted(self) -> None:
+        """However much is due: after an outage that was once a batch far above its limit."""
+        task = partitioned(retry_backoff_secs=0)
+        pieces = task.plan(20, 2, fresh=True, now=0)
+        for turn, piece in enumerate(pieces):
+            first = task.load(piece, sequence=10 * turn, lane=turn).first
+            assert first is not None
+            task.deliver(roots(first, []), [(first + n, LOST) for n in range(10)], now=0)
+        planned = task.plan(6, 1, fresh=True, now=1)
+        assert [(s.only, s.count, a) for s, a, _ in planned] == [((0, 1, 2), 3, 2), (None, 3, 1)]
+        planned = task.plan(6, 1, fresh=True, now=1, room=0)
+        assert [(s.only, s.count, a) for s, a, _ in planned] == [((3, 4, 5, 6, 7, 8), 6, 2)]
+        planned = task.plan(6, 1, fresh=False, now=1)
+        assert {(s.data["from"], s.only) for s, _, _ in planned} == {
+            (0, (9,)),
+            (10, (0, 1, 2, 3, 4)),
+        }
+        assert task.waiting_retries == 5
+
+    def test_neither_retries_nor_fresh_messages_wait_for_ever(self) -> None:
+        """If only one message is wanted at a time, they take turns."""
+        task = partitioned(retry_backoff_secs=0)
+        (piece,) = task.plan(10, 1, fresh=True, now=0)
+        first = task.load(piece, sequence=0, lane=0).first
+        assert first is not None
+        task.deliver(roots(first, []), [(first + n, LOST) for n in range(10)], now=0)
+        attempts = [a for _ in range(4) for _, a, _ in task.plan(1, 1, fresh=True, now=1)]
+        assert sorted(attempts) == [1, 1, 2, 2]
 
     def test_retries_that_are_due_together_are_merged(self) -> None:
         """Messages that failed for different reasons are read together if their spout can."""
