@@ -108,6 +108,7 @@ class HostedTask:
         self._clock = office.clock
         self._letters = LetterWriter(plan, component, task, office)
         self._intake = Intake()
+        self.taken_bytes = self._intake.message_bytes
         self._pending: dict[int, PendingLoad] = {}
         self._lock = threading.Lock()
         self._in_flight = 0

@@ -5,7 +5,13 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
+from sparkstorm.delivery.message_bytes import MeanBytes, bytes_of
+
 __all__ = ["Intake", "Lot", "Messages"]
+
+_PASS_OVER = 12
+"""So many are not measured, as that takes longer than taking one in. One in 13 is: large ones that
+come in turns will hardly do so by a prime."""
 
 
 class Lot(NamedTuple):
@@ -65,12 +71,15 @@ class Messages:
 class Intake:
     """The messages of one spout task that wait for a batch, by lot.
 
-    The spout's thread adds to it, the one that plans takes from it.
+    The spout's thread adds to it, the one that plans takes from it. ``message_bytes`` is how large
+    the messages are that come, about.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._lots: dict[Lot, Messages] = {}
+        self._pass_over = 0
+        self.message_bytes = MeanBytes()
 
     def __len__(self) -> int:
         with self._lock:
@@ -92,6 +101,11 @@ class Intake:
         """Take in one message."""
         with self._lock:
             self._lots.setdefault(lot, Messages()).add(values, msg_id, direct)
+        if self._pass_over:
+            self._pass_over -= 1
+        else:
+            self.message_bytes.note(sum(map(bytes_of, values)))
+            self._pass_over = _PASS_OVER if self.message_bytes.settled else 0
 
     def lots(self, width: int) -> list[Lot]:
         """The lots of a width, the oldest first."""

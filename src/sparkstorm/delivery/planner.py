@@ -10,6 +10,7 @@ from sparkstorm.clock import Clock
 from sparkstorm.config import Config
 from sparkstorm.delivery.batch_clock import BatchClock
 from sparkstorm.delivery.hosted import HostedTask
+from sparkstorm.delivery.message_bytes import MeanBytes
 from sparkstorm.delivery.partitioned import PartitionedTask, Piece
 from sparkstorm.delivery.plans import BatchPlan, Outstanding, PlannedLoad
 from sparkstorm.delivery.remembered import company_of, encode_tries, left_behind
@@ -24,6 +25,7 @@ _SPREAD_FROM = 64
 """Hosted messages are spread over the partitions if each gets at least this many."""
 
 _FIRST_GUESS_BYTES = 100.0
+"""What messages have of which only executors know, until their spout says so."""
 
 _MEMORY_SECS = 3600.0
 """How long messages of an earlier driver are expected to come again, and ids written down."""
@@ -56,7 +58,7 @@ class BatchPlanner:
         self._sizer = BatchSizer.of(plan)
         self._note_ids = False
         self._forget_at = math.inf
-        self._message_bytes = _FIRST_GUESS_BYTES
+        self._planned_bytes = {task: MeanBytes() for task in (*hosted, *partitioned)}
         self._configs: dict[int, Config] = {
             task: plan.settings(spec.id)
             for spec in plan.topology.spouts
@@ -192,15 +194,27 @@ class BatchPlanner:
         if config.max_spout_pending is not None:
             return config.max_spout_pending
         spouts = len(self._hosted) + len(self._partitioned)
-        return max(1, int(config.max_pending_bytes / self._message_bytes / spouts))
+        return max(1, int(config.max_pending_bytes / self._message_bytes(task) / spouts))
+
+    def _message_bytes(self, task: int) -> float:
+        """What a message of a task has: some are measured as they come, all once encoded.
+
+        The larger one, since what came may hold objects whose size only their encoding shows.
+        """
+        hosted = self._hosted.get(task)
+        taken = hosted.taken_bytes.value if hosted is not None else 0.0
+        return max(self._planned_bytes[task].value, taken) or _FIRST_GUESS_BYTES
 
     def intake_limit(self, task: int) -> int:
         """How many messages a hosted task may have pending: so that the next batch is ready.
 
         What a bolt holds over batches must not keep new messages out, since it may wait for them.
+        The first one comes alone, since it may be large.
         """
-        batch = self._sizer.limit
-        wanted = max(2 * batch, self._hosted[task].in_flight + batch)
+        hosted, batch = self._hosted[task], self._sizer.limit
+        if not hosted.taken_bytes.value:
+            return 1
+        wanted = max(2 * batch, hosted.in_flight + batch)
         return min(self.pending_limit(task), wanted)
 
     def _plan_hosted(self, number: int, task: HostedTask, share: int) -> list[PlannedLoad]:
@@ -222,7 +236,8 @@ class BatchPlanner:
         for load, attempt in task.plan(limit, self._next(task.task), lane, width):
             ids = task.ids_of(load) if self._note_ids else b""
             planned.append(replace(self._planned(load, partition, attempt), ids=ids))
-            self._learn_size(len(load.packet or b"") / load.count)
+            nbytes = len(load.packet or b"")
+            self._planned_bytes[task.task].note(nbytes / load.count, load.count)
         return planned
 
     def _plan_partitioned(
@@ -246,7 +261,7 @@ class BatchPlanner:
             load = task.load(piece, self._next(task.task), lane)
             planned.append(self._planned(load, lightest, piece.attempt, piece.since))
             if split.size:
-                self._learn_size(split.size / split.count)
+                self._planned_bytes[task.task].note(split.size / split.count, split.count)
         return planned
 
     def _plan_replays(
@@ -318,6 +333,3 @@ class BatchPlanner:
     def _advance(self, load: Load) -> None:
         if load.first is not None:
             self.sequences[load.task] = sequence_of(load.first) + load.count
-
-    def _learn_size(self, message_bytes: float) -> None:
-        self._message_bytes += 0.2 * (max(message_bytes, 1.0) - self._message_bytes)

@@ -206,7 +206,6 @@ class LocalRunner:
             (task.spout.activate if active else task.spout.deactivate)()
 
     def _fill(self, task: HostedTask) -> None:
-        limit = self.coordinator.intake_limit(task.task)
         for _ in range(_MAX_STEPS):
-            if not task.step(limit):
+            if not task.step(self.coordinator.intake_limit(task.task)):
                 return
