@@ -157,7 +157,7 @@ class BatchPlanner:
         every: list[HostedTask | PartitionedTask | Replays] = [
             *self._hosted.values(),
             *self._partitioned.values(),
-            *([self._replays] if self._replays.pending or self._replays.busy else []),
+            *([self._replays] if self._replays.asked else []),
         ]
         first = number % len(every)
         return every[first:] + every[:first]

@@ -102,6 +102,11 @@ class Replays:
         return len(self._on_the_way)
 
     @property
+    def asked(self) -> bool:
+        """Whether a batch may have to hold some: there is a request, if only for later."""
+        return bool(self._open or self._on_the_way)
+
+    @property
     def busy(self) -> bool:
         """Whether a request is not done, but for those whose letters cannot be read for long."""
         return bool(self._on_the_way) or any(request.busy for request in self._open)
