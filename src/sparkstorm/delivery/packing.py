@@ -19,13 +19,13 @@ def encode_rows(stream: Stream, rows: Sequence[Sequence[Any]]) -> Body:
     """Encode rows of a stream.
 
     Raises:
-        CoderError: some rows do not fit the declared fields.
+        CoderError: some rows do not fit the declared fields, or cannot be sent.
     """
-    columns = [
-        make_column(field, [row[index] for row in rows])
+    columns = {
+        field.name: make_column(field, [row[index] for row in rows])
         for index, field in enumerate(stream.fields)
-    ]
-    return Body.encode(columns, len(rows))
+    }
+    return Body.of_fields(columns, len(rows))
 
 
 def packed_load(

@@ -235,7 +235,11 @@ def _cut(columns: Mapping[str, Column], rows: Indexes) -> Iterator[tuple[Indexes
 
 
 def _encode(columns: Mapping[str, Column], rows: Indexes) -> Iterator[tuple[Indexes, Body]]:
-    body = Body.encode([_pick(column, rows) for column in columns.values()], len(rows))
+    picked = {name: _pick(column, rows) for name, column in columns.items()}
+    try:
+        body = Body.of_fields(picked, len(rows))
+    except CoderError as error:
+        raise CoderError(str(error), rows[error.rows].tolist()) from None
     if body.nbytes <= 2 * _PACKET_BYTES or len(rows) == 1:
         yield rows, body
         return

@@ -21,7 +21,7 @@ counted from ``base``. Every byte is copied some ten times on its way through Sp
 import json
 import pickle
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, final
@@ -34,7 +34,14 @@ from sparkstorm.acking.ids import U64, seeds
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.acking.shares import Entries
 from sparkstorm.errors import InternalError
-from sparkstorm.execution.columns import ArrowColumn, Column, DictColumn, ObjectColumn, pickled
+from sparkstorm.execution.columns import (
+    ArrowColumn,
+    CoderError,
+    Column,
+    DictColumn,
+    ObjectColumn,
+    pickled,
+)
 from sparkstorm.execution.failures import pack_failures, unpack_failures
 from sparkstorm.verdicts import Failure
 
@@ -200,6 +207,21 @@ class Body:
     def encode(cls, columns: Sequence[Column], count: int) -> "Body":
         """Encode columns."""
         return cls(count, [part for column in columns for part in _encode_column(column)])
+
+    @classmethod
+    def of_fields(cls, columns: Mapping[str, Column], count: int) -> "Body":
+        """Encode columns by field.
+
+        Raises:
+            CoderError: some values cannot be sent; the field is named.
+        """
+        parts: list[bytes] = []
+        for name, column in columns.items():
+            try:
+                parts += _encode_column(column)
+            except CoderError as error:
+                raise CoderError(f"field {name!r}: {error}", error.rows) from None
+        return cls(count, parts)
 
     @property
     def nbytes(self) -> int:
