@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sparkstorm.acking.ids import U64
 from sparkstorm.errors import EmitError
 from sparkstorm.execution.hashing import hash_array, hash_value, hash_values
+from sparkstorm.execution.pickles import NotingPickler
 from sparkstorm.streams import Field
 
 __all__ = [
@@ -244,16 +245,28 @@ def pickled(values: list[Any]) -> bytes:
     Only values that contain themselves are pickled in the usual way.
 
     Raises:
-        CoderError: some of them cannot be pickled.
+        CoderError: some of them cannot be pickled, or not be read again.
     """
     buffer = io.BytesIO()
-    pickler = pickle.Pickler(buffer, pickle.HIGHEST_PROTOCOL)
+    pickler = NotingPickler(buffer)
     pickler.fast = True  # no references to what was written before
     try:
         pickler.dump(values)
-        return buffer.getvalue()
     except Exception:  # noqa: BLE001 - any error of any user's __reduce__
-        return _pickled_with_references(values)
+        return _readable(values, _pickled_with_references(values))
+    data = buffer.getvalue()
+    return data if pickler.is_safe else _readable(values, data)
+
+
+def _readable(values: list[Any], data: bytes) -> bytes:
+    """Return the pickle, after trying it: the reader could not fail one value alone as cheaply."""
+    try:
+        pickle.loads(data)  # noqa: S301 - our own
+    except Exception as error:  # noqa: BLE001 - any error of any user's __init__
+        rows = _rows_where(lambda value: pickle.loads(pickle.dumps(value)), values)  # noqa: S301
+        why = f"{type(error).__name__}: {error}"
+        raise CoderError(f"a value can be pickled, but not be read again: {why}", rows) from None
+    return data
 
 
 def _pickled_with_references(values: list[Any]) -> bytes:

@@ -28,6 +28,15 @@ class Unpicklable:
         raise TypeError("tied to this process")
 
 
+class OnlyPicklable(Exception):
+    """A value that cannot be read again if it is made of one word."""
+
+    def __init__(self, *words: str) -> None:
+        super().__init__(" ".join(words))
+        if len(words) == 1:
+            raise ValueError(f"only {words[0]}")
+
+
 def column(values: list[Any], ddl: str | None = None, *, repeats: bool = False) -> Any:
     """The column for a field ``f``."""
     kind = None if ddl is None else parse_type(ddl)
@@ -198,6 +207,17 @@ def test_values_that_cannot_be_pickled_are_named() -> None:
     with pytest.raises(CoderError, match="cannot be pickled: tied to this process") as caught:
         pickled([1, Unpicklable(), "x", [Unpicklable()]])
     assert caught.value.rows == [1, 3]
+
+
+def test_values_that_cannot_be_read_again_are_named() -> None:
+    """Before they are sent: the reader could only fail all that travels with them."""
+    bad = OnlyPicklable("two", "words")
+    ring: list[Any] = []
+    ring.append(ring)
+    for others in ([1, None], [ring, None]):
+        with pytest.raises(CoderError, match="not be read again: ValueError: only two") as caught:
+            pickled([bad, *others, {"in": [bad]}])
+        assert caught.value.rows == [0, 3]
 
 
 def test_a_value_that_contains_itself_travels() -> None:
