@@ -24,6 +24,7 @@ __all__ = [
     "Column",
     "DictColumn",
     "ObjectColumn",
+    "Rows",
     "make_column",
     "pickled",
 ]

@@ -112,8 +112,8 @@ def _call(bolt: Any, tup: Tuple, recording: Recording) -> Any:
 def _run_threads(bolt: AnyBolt, tuples: Iterable[Tuple], limit: int, take: _Take) -> None:
     with ThreadPoolExecutor(limit, thread_name_prefix="sparkstorm-bolt") as pool:
         waiting: deque[tuple[int, Future[Recording]]] = deque()
-        for index, tup in enumerate(tuples):
-            waiting.append((index, pool.submit(_call_recorded, bolt, tup)))
+        for tup in tuples:
+            waiting.append((tup._index, pool.submit(_call_recorded, bolt, tup)))  # noqa: SLF001
             if len(waiting) >= 2 * limit:
                 _take_first(waiting, take)
         while waiting:
@@ -135,12 +135,12 @@ def _take_first(waiting: deque[tuple[int, Future[Recording]]], take: _Take) -> N
 
 
 async def _run_coroutines(bolt: Any, tuples: Iterable[Tuple], limit: int, take: _Take) -> None:
-    source = enumerate(tuples)
+    source = iter(tuples)
     while window := list(islice(source, limit * 8)):
         gate = asyncio.Semaphore(limit)
-        records = await asyncio.gather(*(_await_one(bolt, tup, gate) for _, tup in window))
-        for (index, _), recording in zip(window, records, strict=True):
-            take(index, recording.replay)
+        records = await asyncio.gather(*(_await_one(bolt, tup, gate) for tup in window))
+        for tup, recording in zip(window, records, strict=True):
+            take(tup._index, recording.replay)  # noqa: SLF001
 
 
 async def _await_one(bolt: Any, tup: Tuple, gate: asyncio.Semaphore) -> Recording:

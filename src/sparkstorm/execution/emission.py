@@ -4,7 +4,7 @@ They are on the hot path: one call per tuple. What can be checked for all tuples
 hashes) is checked when the outboxes are dispatched.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, final
 
@@ -111,6 +111,11 @@ class BasicEmission(_Emission):
     def end_input(self) -> None:
         """The current input was executed: what comes next belongs to another."""
         self.ends.append(len(self.rows))
+
+    def skip(self, indexes: Iterable[int]) -> None:
+        """Take note of inputs, in ascending order, that were passed over: they emitted nothing."""
+        for index in indexes:
+            self.ends.insert(index, self.ends[index - 1] if index else 0)
 
 
 @final

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.execution.batch import BatchInfo
+from sparkstorm.execution.columns import Column
 from sparkstorm.execution.packet import Note, Packet
 from sparkstorm.planning.plan import Plan
 from sparkstorm.tuples import Fields, Tuple
@@ -58,6 +59,7 @@ class Inbox:
     Behind those that were received (``received`` of them) come those that the task held since an
     earlier batch and has asked for: the adopted ones. ``others`` lists those that the running
     ``execute`` acked although they are not its own input, so that these acks can be taken back.
+    ``unread`` says of tuples that could not be read, and so were not executed, why.
     """
 
     __slots__ = (
@@ -72,6 +74,7 @@ class Inbox:
         "resets",
         "status",
         "task",
+        "unread",
     )
 
     def __init__(self, packets: Sequence[Packet], task: int, batch: BatchInfo) -> None:
@@ -86,6 +89,7 @@ class Inbox:
         self.others: list[int] = []
         self.failures: dict[int, Failure] = {}
         self.resets: list[int] = []
+        self.unread: dict[int, str] = {}
 
     @classmethod
     def empty(cls) -> "Inbox":
@@ -145,8 +149,16 @@ class Inbox:
             key = plan.stream_keys[packet.head.stream]
             fields = Fields(plan.stream(key).names)
             origin = PacketOrigin(self, fields, key.component, key.stream, packet.head.source)
-            yield origin, enumerate(_rows(packet), start)
-            start += packet.head.count
+            columns, unread = packet.read()
+            for row, (column, why) in unread.items():
+                field = fields.names[column]
+                self.unread[start + row] = f"stream {str(key)!r}: field {field!r}: {why}"
+            numbered = enumerate(_rows(columns, packet.count), start)
+            yield origin, self._readable(numbered) if unread else numbered
+            start += packet.count
+
+    def _readable(self, numbered: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+        return (pair for pair in numbered if pair[0] not in self.unread)
 
     def tuples(self, plan: Plan) -> Iterator[Tuple]:
         """Decode all tuples."""
@@ -195,6 +207,6 @@ class Inbox:
         return [Note(root, 1, failure) for root, failure in sorted(found.items())]
 
 
-def _rows(packet: Packet) -> Iterator[tuple[Any, ...]]:
-    columns = [column.to_list() for column in packet.columns()]
-    return zip(*columns, strict=True) if columns else iter([()] * packet.head.count)
+def _rows(columns: Sequence[Column], count: int) -> Iterator[tuple[Any, ...]]:
+    values = [column.to_list() for column in columns]
+    return zip(*values, strict=True) if values else iter([()] * count)

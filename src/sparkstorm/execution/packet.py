@@ -1,4 +1,4 @@
-"""Packets: what one task sends to another in one go. The one place that encodes and decodes.
+"""Packets: what one task sends to another in one go. Encoded and decoded here and in ``encoding``.
 
 Layout, little-endian: a fixed head, then length-prefixed parts, each padded to eight bytes.
 
@@ -22,27 +22,25 @@ import json
 import pickle
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any, final
+from typing import final
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from sparkstorm.acking.ids import U64, seeds
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.acking.shares import Entries
 from sparkstorm.errors import InternalError
 from sparkstorm.execution.columns import (
-    ArrowColumn,
     CoderError,
     Column,
-    DictColumn,
     ObjectColumn,
-    pickled,
+    Rows,
 )
+from sparkstorm.execution.encoding import Loads, decode_columns, encode_column, narrow, widen
 from sparkstorm.execution.failures import pack_failures, unpack_failures
+from sparkstorm.execution.pickles import Unread, load_each
 from sparkstorm.verdicts import Failure
 
 __all__ = [
@@ -63,9 +61,6 @@ _VERSION = 1
 _LOW_BITS = 32
 """The head has the sequence in two parts, the upper one where there once were zeros: each load of a
 task has a million numbers of its own, and a batch may hold more than 4,095 loads."""
-
-_DICTIONARY, _ARROW, _PICKLE = (letter.ljust(8, b"\0") for letter in (b"d", b"a", b"p"))
-"""How a column is encoded; eight bytes, so that what follows stays aligned for Arrow."""
 
 DRIVER = 0
 """The target of packets for the driver: taps, outcomes. Task numbers start at 1."""
@@ -143,18 +138,53 @@ def read_head(data: bytes) -> PacketHead:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packet:
-    """One packet, decoded as far as its parts; ``body`` is decoded by the method that fits."""
+    """One packet, decoded as far as its parts; ``body`` is decoded by the method that fits.
+
+    Of a DATA packet's tuples only those ``kept`` are shown: None for all of them.
+    """
 
     head: PacketHead
     parts: tuple[memoryview, ...]
+    kept: Rows | None = None
 
     @classmethod
     def decode(cls, data: bytes) -> "Packet":
         """Split a packet into its head and parts, without copying."""
         return cls(head=read_head(data), parts=tuple(_split(memoryview(data)[_HEAD.size :])))
 
+    @property
+    def count(self) -> int:
+        """How many tuples a DATA packet shows."""
+        return self.head.count if self.kept is None else len(self.kept)
+
+    def keep(self, rows: Rows) -> "Packet":
+        """Show only these of a DATA packet's tuples; nothing is read for it."""
+        return replace(self, kept=rows if self.kept is None else self.kept[rows])
+
     def lineage(self) -> Lineage:
         """The lineage of a DATA packet's tuples."""
+        lineage = self._lineage()
+        return lineage if self.kept is None else lineage.take(self.kept)
+
+    def columns(self) -> list[Column]:
+        """The columns of a DATA packet."""
+        return self._columns(pickle.loads)
+
+    def read(self) -> tuple[list[Column], dict[int, tuple[int, str]]]:
+        """The columns, and for each row that cannot be read: the first such column, and why."""
+        try:
+            return self.columns(), {}
+        except Exception:  # noqa: BLE001 - any error of any user's class
+            columns = self._columns(load_each)
+        unread: dict[int, tuple[int, str]] = {}
+        for number, column in enumerate(columns):
+            if isinstance(column, ObjectColumn):
+                for row, value in enumerate(column.values):
+                    if isinstance(value, Unread):
+                        unread.setdefault(row, (number, value.why))
+        return columns, unread
+
+    def _lineage(self) -> Lineage:
         match self.head.tracking:
             case Tracking.SEEDED:
                 roots = np.arange(self.head.count, dtype=np.uint64) + np.uint64(self.head.base)
@@ -167,10 +197,10 @@ class Packet:
             case _:
                 return Lineage.untracked(self.head.count)
 
-    def columns(self) -> list[Column]:
-        """The columns of a DATA packet."""
+    def _columns(self, load: Loads) -> list[Column]:
         skip = {Tracking.SIMPLE: 2, Tracking.MULTI: 3}.get(self.head.tracking, 0)
-        return list(_decode_columns(self.parts[skip:], self.head.count))
+        columns = list(decode_columns(self.parts[skip:], self.head.count, load))
+        return columns if self.kept is None else [column.take(self.kept) for column in columns]
 
     def roots(self) -> U64:
         """The roots of a HOLD, RESET or ENDED packet."""
@@ -192,7 +222,7 @@ class Packet:
 
     def _roots(self) -> U64:
         pairs = len(self.parts[1]) // 8  # as many as there are shares or deltas
-        return _widen(self.parts[0], pairs).astype(np.uint64) + np.uint64(self.head.base)
+        return widen(self.parts[0], pairs).astype(np.uint64) + np.uint64(self.head.base)
 
 
 @final
@@ -206,7 +236,7 @@ class Body:
     @classmethod
     def encode(cls, columns: Sequence[Column], count: int) -> "Body":
         """Encode columns."""
-        return cls(count, [part for column in columns for part in _encode_column(column)])
+        return cls(count, [part for column in columns for part in encode_column(column)])
 
     @classmethod
     def of_fields(cls, columns: Mapping[str, Column], count: int) -> "Body":
@@ -218,7 +248,7 @@ class Body:
         parts: list[bytes] = []
         for name, column in columns.items():
             try:
-                parts += _encode_column(column)
+                parts += encode_column(column)
             except CoderError as error:
                 raise CoderError(f"field {name!r}: {error}", error.rows) from None
         return cls(count, parts)
@@ -304,43 +334,6 @@ def _is_seeded(lineage: Lineage) -> bool:
     )
 
 
-def _encode_column(column: Column) -> list[bytes]:
-    if isinstance(column, DictColumn):
-        small = column.compact()
-        return [_DICTIONARY + _arrow_bytes(small.dictionary), _narrow(small.indices)]
-    if isinstance(column, ArrowColumn):
-        return [_ARROW + _arrow_bytes(column.array)]
-    return [_PICKLE + pickled(column.to_list())]
-
-
-def _decode_columns(parts: Sequence[memoryview], count: int) -> Iterator[Column]:
-    waiting = iter(parts)
-    for part in waiting:
-        encoding, data = bytes(part[:8]), part[8:]
-        if encoding == _DICTIONARY:
-            indices = _widen(next(waiting), count).astype(np.int32)
-            yield DictColumn(_read_arrow(data), indices)
-        elif encoding == _ARROW:
-            yield ArrowColumn(_read_arrow(data))
-        else:
-            values: list[Any] = pickle.loads(data)  # noqa: S301 - from our own worker
-            yield ObjectColumn(values)
-
-
-def _arrow_bytes(array: pa.Array) -> bytes:
-    sink = pa.BufferOutputStream()
-    batch = pa.RecordBatch.from_arrays([array], names=[""])
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
-
-
-def _read_arrow(part: memoryview) -> pa.Array:
-    with pa.ipc.open_stream(pa.py_buffer(part)) as reader:
-        return reader.read_next_batch().column(0)
-
-
 def _padded(part: bytes) -> tuple[bytes, bytes, bytes]:
     return len(part).to_bytes(8, "little"), part, bytes(-len(part) % 8)
 
@@ -356,17 +349,7 @@ def _split(body: memoryview) -> Iterator[memoryview]:
 def _narrow_roots(roots: U64) -> tuple[int, bytes]:
     """The smallest root, and how far each is from it."""
     base = int(roots.min()) if len(roots) else 0
-    return base, _narrow(roots - np.uint64(base))
-
-
-def _narrow(numbers: NDArray[Any]) -> bytes:
-    """Encode numbers that are not negative."""
-    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0)))).tobytes()
-
-
-def _widen(part: memoryview, count: int) -> NDArray[Any]:
-    """Decode so many numbers."""
-    return np.frombuffer(part, f"<u{len(part) // count}" if count else np.uint8)
+    return base, narrow(roots - np.uint64(base))
 
 
 def _u64(part: memoryview) -> U64:

@@ -81,13 +81,13 @@ class Unread:
     why: str
 
 
-def load_each(data: bytes) -> list[Any]:
+def load_each(data: bytes | memoryview) -> list[Any]:
     """Read a pickled list value by value, with an :class:`Unread` for each that cannot be read.
 
     Slow, and only for lists pickled without references, as :func:`pickled` does if it can: of
     others, those values that refer to an earlier one are not read.
     """
-    return [_load(piece) for piece in _pieces(_unframed(data))]
+    return [_load(piece) for piece in _pieces(_unframed(bytes(data)))]
 
 
 def _load(piece: bytes) -> Any:

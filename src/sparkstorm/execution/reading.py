@@ -164,8 +164,10 @@ class _Reader:
         """The columns, for each row its position among the load's messages, and the misfits."""
         load, names = self._load, self._stream.names
         if load.packet is not None:
-            made = Packet.decode(load.packet).columns()
-            return dict(zip(names, made, strict=True)), np.arange(load.count), {}
+            made, unread = Packet.decode(load.packet).read()
+            bad = {n: _Misfit(f"field {names[at]!r}: {why}") for n, (at, why) in unread.items()}
+            rows = np.delete(np.arange(load.count), [*bad])
+            return dict(zip(names, [c.take(rows) for c in made], strict=True)), rows, bad
         spout = self._plan.spec(load.component).component
         if load.split is None or not isinstance(spout, PartitionedSpout):
             raise InternalError(f"a load of {load.component!r} has nothing to read")
@@ -183,7 +185,7 @@ class _Reader:
         lineage, acked, parents = self._lineage(every)
         bad, parents = parents[len(positions) :], parents[: len(positions)]
         notes = self._misfits(lineage, acked, bad, misfits.values())
-        direct = np.frombuffer(load.direct, np.int32) if load.direct is not None else None
+        direct = None if load.direct is None else np.frombuffer(load.direct, np.int32)[positions]
         read = _Read(self._key, self._stream, columns, parents, direct)
         kept = np.flatnonzero(parents != _DROPPED)
         if len(kept) < len(parents):

@@ -122,6 +122,7 @@ class BoltTask:
             if isinstance(self._attributes, AttributeKeeper):
                 self._attributes.bring()
             self._execute_all(inbox)
+            self._fail_unread(inbox)
             self._finish(inbox)
         self._tell_untracked(inbox)
         deliveries = self._send(dispatcher, inbox)
@@ -223,6 +224,12 @@ class BoltTask:
                 inbox.status[index] = ACKED
         if basic is not None:
             basic.end_input()
+
+    def _fail_unread(self, inbox: Inbox) -> None:
+        if isinstance(self._emission, BasicEmission):
+            self._emission.skip(sorted(inbox.unread))
+        for index, why in sorted(inbox.unread.items()):
+            inbox.fail(index, self._failure(EmitError(f"{self._component!r} cannot read {why}")))
 
     def _finish(self, inbox: Inbox) -> None:
         if not isinstance(self._bolt, Bolt):

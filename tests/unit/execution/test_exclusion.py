@@ -29,7 +29,7 @@ def without(lineage: Lineage, *excluded: RootRange) -> tuple[list[str], list[lis
     assert (left.head.source, left.head.sequence, left.head.target) == (7, 5, 9)
     (column,) = left.columns()
     kept = left.lineage()
-    assert left.head.count == len(column) == len(kept)
+    assert left.count == len(column) == len(kept)
     return column.to_list(), [list(kept.pairs_at(index)[0]) for index in range(len(kept))]
 
 
@@ -54,3 +54,21 @@ def test_excluded_tuples_go_the_others_stay(
 ) -> None:
     """A tuple goes if any of its roots is excluded; the others keep values and roots."""
     assert without(lineage, excluded) == (values, roots)
+
+
+class Unreadable:
+    """Can be pickled, but not be read again."""
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return int, ("no number",)
+
+
+def test_leaving_out_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value that cannot be read may be why its root is excluded; the others are still read."""
+    monkeypatch.setattr("sparkstorm.execution.columns._readable", lambda values, data: data)
+    body = Body.encode([ObjectColumn(["a", Unreadable(), "c", Unreadable()])], 4)
+    data = PacketWriter(7).data(stream=1, target=9, body=body, lineage=ONE_ROOT_EACH)
+    left = leave_out(Packet.decode(data), BatchInfo(number=0, excluded=(RootRange(4, 1),)))
+    [column], unread = left.read()
+    assert [column.to_list()[0], column.to_list()[1]] == ["a", "c"]
+    assert unread == {2: (0, "ValueError: invalid literal for int() with base 10: 'no number'")}

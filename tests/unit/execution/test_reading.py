@@ -282,6 +282,32 @@ def test_a_direct_tuple_for_a_stranger_fails_alone() -> None:
     )
 
 
+class Broken:
+    """Can be pickled, but not be read again."""
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return int, ("no number",)
+
+
+def test_a_message_that_cannot_be_read_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tasks that were picked for the others stay theirs."""
+    monkeypatch.setattr("sparkstorm.execution.columns._readable", lambda values, data: data)
+    builder = TopologyBuilder()
+    builder.set_spout("in", Queue(Stream(["f"], direct=True)))
+    builder.set_bolt("out", Sink(), 2).direct_grouping("in")
+    plan = make_plan(builder.create_topology(), config=Config(acker_executors=1))
+    one = plan.tasks["out"].start
+    direct = np.array([one, one, one + 1], np.int32).tobytes()
+    load = queued(plan, ["a", Broken(), "c"], direct=direct)
+    found, notes, _, _ = read(plan, load)
+    assert found == {FIRST: "a", FIRST + 2: "c"}
+    assert notes[FIRST + 1].failure.message.startswith("field 'f': ValueError: invalid literal")
+    sent, _ = read_loads(plan, 0, [load], BatchInfo(number=1))
+    packets = [Packet.decode(data) for _, data in sent]
+    targets = {p.head.target: p.count for p in packets if p.head.kind is Kind.DATA}
+    assert targets == {one: 1, one + 1: 1}
+
+
 HOLES = Messages(
     positions=[1, 1, 4],
     columns={"f": ["b", "bb", "e"]},
