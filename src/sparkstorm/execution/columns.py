@@ -1,11 +1,9 @@
 """Columns of values: how tuples are kept between a component's lists and a packet's bytes."""
 
-import datetime
 import io
-import math
 import pickle
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from itertools import pairwise
 from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
@@ -14,6 +12,7 @@ from numpy.typing import NDArray
 
 from sparkstorm.acking.ids import U64
 from sparkstorm.errors import EmitError
+from sparkstorm.execution.fitting import fitting_array, fitting_pieces, joined
 from sparkstorm.execution.hashing import hash_array, hash_value, hash_values
 from sparkstorm.execution.pickles import NotingPickler
 from sparkstorm.streams import Field
@@ -45,9 +44,6 @@ _EXACT: dict[type, pa.DataType] = {
     bytes: pa.binary(),
 }
 """Python types that come back from Arrow as just what they were."""
-
-_MOMENTS = (datetime.datetime, np.datetime64)
-_LARGEST_FLOAT = float(np.finfo(np.float32).max)
 
 
 class CoderError(Exception):
@@ -222,18 +218,10 @@ def make_column(field: Field, values: list[Any], *, repeats: bool = False) -> Co
     Raises:
         CoderError: some values do not fit the declared type.
     """
-    kind = field.type if field.type is not None else _common_type(values)
-    if kind is None:
+    array = _untyped_array(values) if field.type is None else _typed_array(field, values)
+    if array is None:
         return ObjectColumn(values)
-    try:
-        array = pa.array(values, kind)
-        if field.type is not None and not _keeps(kind, values):
-            raise ValueError("some values would be cut")
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        if field.type is None:
-            return ObjectColumn(values)
-        raise _explain(field, values, error) from None
-    if repeats and len(array) >= _DICTIONARY_MIN_ROWS and pa.types.is_string(kind):
+    if repeats and len(array) >= _DICTIONARY_MIN_ROWS and pa.types.is_string(array.type):
         return _dictionary(array)
     return ArrowColumn(array)
 
@@ -316,16 +304,31 @@ def _dictionary(array: pa.Array) -> Column:
     return DictColumn(encoded.dictionary, encoded.indices.to_numpy())
 
 
-def _common_type(values: list[Any]) -> pa.DataType | None:
+def _untyped_array(values: list[Any]) -> pa.Array | None:
     kinds = set(map(type, values))
     kinds.discard(type(None))
-    return _EXACT.get(kinds.pop()) if len(kinds) == 1 else None
+    kind = _EXACT.get(kinds.pop()) if len(kinds) == 1 else None
+    try:
+        return None if kind is None else pa.array(values, kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
 
 
-def _explain(field: Field, values: list[Any], error: Exception) -> CoderError:
-    rows = [row for row, value in enumerate(values) if not _fits(field, value)]
-    if not rows:
-        return CoderError(f"field {field.name!r} ({field.type}): {error}", range(len(values)))
+def _typed_array(field: Field, values: list[Any]) -> pa.Array:
+    try:
+        return fitting_array(field.type, values)
+    except Exception:  # noqa: BLE001 - values of the user's, with any methods
+        pieces = list(fitting_pieces(field.type, values))
+    misfits = [start for start, piece in pieces if piece is None]
+    if misfits:
+        raise _misfits(field, values, misfits)
+    array = joined([piece for _, piece in pieces])
+    if array is None:
+        raise _too_large(field, [start for start, _ in pieces], len(values))
+    return array
+
+
+def _misfits(field: Field, values: list[Any], rows: Sequence[int]) -> CoderError:
     value = values[rows[0]]
     return CoderError(
         f"field {field.name!r} is declared {field.type}, but got {value!r} "
@@ -334,47 +337,8 @@ def _explain(field: Field, values: list[Any], error: Exception) -> CoderError:
     )
 
 
-def _fits(field: Field, value: Any) -> bool:
-    try:
-        pa.array([value], field.type)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return False
-    return _keeps(field.type, [value])
-
-
-def _keeps(kind: pa.DataType, values: Sequence[Any]) -> bool:
-    """Whether Arrow takes these values as they are.
-
-    It cuts the fraction off an integer, the time off a date and unknown members off a struct, and
-    takes numbers for dates and too large ones for infinity, all without a word.
-    """
-    if not (pa.types.is_nested(kind) or pa.types.is_primitive(kind)) or kind == pa.float64():
-        return True
-    types = set(map(type, values))
-    types.discard(type(None))
-    if pa.types.is_integer(kind):
-        return types <= {int} or all(value is None or value == int(value) for value in values)
-    if pa.types.is_date(kind):
-        return all(issubclass(t, datetime.date) and not issubclass(t, _MOMENTS) for t in types)
-    if pa.types.is_timestamp(kind):
-        return all(issubclass(t, _MOMENTS) for t in types)
-    present = [value for value in values if value is not None]
-    if pa.types.is_float32(kind):
-        return all(abs(value) <= _LARGEST_FLOAT or not math.isfinite(value) for value in present)
-    if pa.types.is_list(kind):
-        return _keeps(kind.value_type, list(chain.from_iterable(present)))
-    if pa.types.is_map(kind):
-        pairs = [
-            pair for one in present for pair in (one.items() if isinstance(one, dict) else one)
-        ]
-        keys, items = [key for key, _ in pairs], [item for _, item in pairs]
-        return _keeps(kind.key_type, keys) and _keeps(kind.item_type, items)
-    return not pa.types.is_struct(kind) or _keeps_members(kind, present)
-
-
-def _keeps_members(kind: pa.DataType, values: Sequence[Any]) -> bool:
-    names = {field.name for field in kind}
-    dicts = [value for value in values if isinstance(value, dict)]
-    return all(value.keys() <= names for value in dicts) and all(
-        _keeps(field.type, [value.get(field.name) for value in dicts]) for field in kind
-    )
+def _too_large(field: Field, starts: Sequence[int], count: int) -> CoderError:
+    """The longest piece may stay."""
+    first, stop = max(pairwise([*starts, count]), key=lambda span: span[1] - span[0])
+    rows = [*range(first), *range(stop, count)]
+    return CoderError(f"field {field.name!r} ({field.type}): too large for one array", rows)

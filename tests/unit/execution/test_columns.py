@@ -4,12 +4,13 @@ import datetime
 import math
 import pickle
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from sparkstorm.execution import columns
 from sparkstorm.execution.columns import (
     ArrowColumn,
     CoderError,
@@ -35,6 +36,13 @@ class OnlyPicklable(Exception):
         super().__init__(" ".join(words))
         if len(words) == 1:
             raise ValueError(f"only {words[0]}")
+
+
+class Point(NamedTuple):
+    """A struct of another shape than a dict."""
+
+    a: Any
+    b: Any
 
 
 def column(values: list[Any], ddl: str | None = None, *, repeats: bool = False) -> Any:
@@ -177,6 +185,47 @@ def test_nothing_is_cut_off_without_a_word(ddl: str, value: Any) -> None:
 def test_values_that_lose_nothing_are_taken(ddl: str, value: Any, found: Any) -> None:
     """They come back as their field's type has it."""
     assert column([None, value], ddl).to_list() == [None, found]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "wrap"),
+    [
+        ("struct<a: long, b: string>", lambda struct: struct),
+        ("array<struct<a: long, b: string>>", lambda struct: [struct]),
+        ("map<string, struct<a: long, b: string>>", lambda struct: {"k": struct}),
+        ("struct<s: struct<a: long, b: string>>", lambda struct: {"s": struct}),
+    ],
+)
+def test_structs_of_all_shapes_go_together(ddl: str, wrap: Any) -> None:
+    """No row fails for its company: Arrow takes dicts, tuples, pairs, but one of them at a time."""
+    plain = [wrap({"a": number, "b": "x"}) for number in range(100)]
+    plain[2:2] = [wrap(None), wrap(Point(-1, "x")), wrap([("a", -2), ("b", "x")])]
+    found = column(plain, ddl).to_list()
+    plain[3:5] = [wrap({"a": -1, "b": "x"}), wrap({"a": -2, "b": "x"})]
+    assert found == plain
+
+
+def test_what_does_not_fit_fails_without_those_of_another_shape() -> None:
+    """Nor do those of its own shape."""
+    values = [{"a": 1, "b": "x"}, Point(2, "x"), {"a": "x"}, Point("x", 1), {"a": 3}]
+    with pytest.raises(CoderError, match=r"but got \{'a': 'x'\}") as caught:
+        column(values, "struct<a: long, b: string>")
+    assert caught.value.rows == [2, 3]
+
+
+def test_a_tuple_is_read_in_order_also_beside_pairs() -> None:
+    """Arrow would read its members as pairs, too, if the first row was made of pairs."""
+    values = [[("a", ["q"])], (("a", "x"),)]
+    [_, found] = column(values, "struct<a: array<string>>").to_list()
+    assert found == {"a": ["a", "x"]}
+
+
+def test_what_is_too_large_together_is_parted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some rows stay, so that what is sent again is less."""
+    monkeypatch.setattr(columns, "joined", lambda _: None)
+    with pytest.raises(CoderError, match="too large for one array") as caught:
+        column([{"a": 1}, {"a": 2}, (3,), (4,), (5,), (6,), {"a": 7}], "struct<a: long>")
+    assert caught.value.rows == [0, 1, 2, 5, 6]
 
 
 def test_numbers_that_fit_exactly_are_taken() -> None:
