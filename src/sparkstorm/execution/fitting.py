@@ -2,7 +2,7 @@
 
 import datetime
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -16,6 +16,7 @@ Piece: TypeAlias = tuple[int, pa.Array | None]
 
 _MOMENTS = (datetime.datetime, np.datetime64)
 _LARGEST_FLOAT = float(np.finfo(np.float32).max)
+_TEXT = (str, bytes, bytearray, memoryview)
 
 
 def fitting_array(kind: pa.DataType, values: list[Any]) -> pa.Array:
@@ -24,10 +25,10 @@ def fitting_array(kind: pa.DataType, values: list[Any]) -> pa.Array:
     Raises:
         Exception: Arrow refuses some, or would change them. A value's own methods may raise, too.
     """
-    array = pa.array(values, kind)
+    # First, for pyarrow makes a map of [None] that aborts the process when it is read, or nested.
     if not _keeps(kind, values):
         raise ValueError("some values would be changed")
-    return array
+    return pa.array(values, kind)
 
 
 def fitting_pieces(kind: pa.DataType, values: list[Any], start: int = 0) -> Iterator[Piece]:
@@ -58,7 +59,8 @@ def _keeps(kind: pa.DataType, values: Sequence[Any]) -> bool:
     """Whether Arrow leaves these values as they are, if it takes them; raises for some it refuses.
 
     It cuts the fraction off an integer, the time off a date and unknown members off a struct,
-    and takes numbers for dates and too large ones for infinity, all without a word.
+    takes numbers for dates and too large ones for infinity, and text for a list of its letters,
+    all without a word.
     """
     if not (pa.types.is_nested(kind) or pa.types.is_primitive(kind)) or kind == pa.float64():
         return True
@@ -66,7 +68,7 @@ def _keeps(kind: pa.DataType, values: Sequence[Any]) -> bool:
     types.discard(type(None))
     if pa.types.is_nested(kind):
         present = [value for value in values if value is not None]
-        return _keeps_inner(kind, present)
+        return not any(map(_is_no_collection, types)) and _keeps_inner(kind, present)
     if pa.types.is_integer(kind):
         return types <= {int} or all(value is None or value == int(value) for value in values)
     if pa.types.is_date(kind):
@@ -77,6 +79,13 @@ def _keeps(kind: pa.DataType, values: Sequence[Any]) -> bool:
         present = [value for value in values if value is not None]
         return all(abs(value) <= _LARGEST_FLOAT or not math.isfinite(value) for value in present)
     return True
+
+
+def _is_no_collection(kind: type) -> bool:
+    """Whether these are whole (text), never end (iterators), or get their keys lost by Arrow."""
+    if issubclass(kind, Mapping):
+        return not issubclass(kind, dict | pa.Scalar)
+    return issubclass(kind, _TEXT) or not hasattr(kind, "__len__")
 
 
 def _keeps_inner(kind: pa.DataType, values: Sequence[Any]) -> bool:
@@ -91,6 +100,8 @@ def _keeps_entries(kind: pa.DataType, values: Sequence[Any]) -> bool:
     dicts = [value for value in values if isinstance(value, dict)]
     others = [value for value in values if not isinstance(value, dict)]
     pairs = list(chain.from_iterable(others))
+    if not all(issubclass(t, tuple) for t in set(map(type, pairs))):
+        return False
     pairs += chain.from_iterable(value.items() for value in dicts)
     keys, items = [key for key, _ in pairs], [item for _, item in pairs]
     return _keeps(kind.key_type, keys) and _keeps(kind.item_type, items)

@@ -1,6 +1,8 @@
 """Columns: how values are kept, and what is said of those that do not fit."""
 
+import collections
 import datetime
+import itertools
 import math
 import pickle
 from decimal import Decimal
@@ -226,6 +228,82 @@ def test_what_is_too_large_together_is_parted(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(CoderError, match="too large for one array") as caught:
         column([{"a": 1}, {"a": 2}, (3,), (4,), (5,), (6,), {"a": 7}], "struct<a: long>")
     assert caught.value.rows == [0, 1, 2, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "value"),
+    [
+        ("map<string, long>", [None]),
+        ("map<string, long>", [("a", 1), None]),
+        ("map<string, long>", [(None, 1)]),
+        ("map<string, long>", [1]),
+        ("map<string, long>", [{"key": "a"}]),
+        ("map<string, long>", np.array([None, ("a", 1)], object)),
+        ("map<string, map<string, long>>", [(None, None), None]),
+        ("map<string, map<string, long>>", {"a": [None]}),
+        ("array<map<string, long>>", [{}, [None]]),
+        ("struct<a: map<string, long>>", {"a": [None]}),
+        ("struct<a: map<string, long>>", ([None],)),
+    ],
+)
+def test_a_map_is_made_of_pairs_only(ddl: str, value: Any) -> None:
+    """Arrow takes a list that holds None, and then aborts the process."""
+    with pytest.raises(CoderError, match="is declared") as caught:
+        column([{}, value] if ddl.startswith("map") else [None, value], ddl)
+    assert caught.value.rows == [1]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["word", "", b"bytes", b"", bytearray(b"x"), memoryview(b"x"), np.str_("x")],
+    ids=lambda value: f"{type(value).__name__}-{len(value)}",
+)
+@pytest.mark.parametrize(
+    "ddl",
+    ["array<string>", "array<long>", "map<string, long>", "struct<a: long>", "array<array<date>>"],
+)
+def test_text_is_no_collection(ddl: str, value: Any) -> None:
+    """Arrow makes a list of its letters or bytes, and nothing of empty text."""
+    given = [value] if ddl.startswith("array<array") else value
+    with pytest.raises(CoderError, match="is declared") as caught:
+        column([None, given], ddl)
+    assert caught.value.rows == [1]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "value"),
+    [
+        ("struct<a: timestamp>", (1,)),
+        ("struct<a: timestamp>", [("a", 1)]),
+        ("struct<a: long, b: long>", Point(1, 2.5)),
+        ("struct<a: long, b: long>", [("a", 1), ("b", 2.5)]),
+        ("struct<a: long>", [("a", 1), ("b", 2)]),
+        ("struct<a: long>", [("a", 1), ("a", 2)]),
+        ("array<struct<a: array<string>>>", [("word",)]),
+    ],
+)
+def test_members_are_checked_however_they_are_given(ddl: str, value: Any) -> None:
+    """As those of dicts are."""
+    with pytest.raises(CoderError, match="is declared") as caught:
+        column([None, value], ddl)
+    assert caught.value.rows == [1]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "value"),
+    [
+        ("array<string>", collections.UserDict({0: "x"})),
+        ("array<long>", collections.UserDict({"a": 1})),
+        ("map<string, string>", collections.UserDict({0: ("a", "b")})),
+        ("array<long>", itertools.count()),
+    ],
+    ids=["numbers", "raises", "map", "endless"],
+)
+def test_odd_collections_do_not_fit(ddl: str, value: Any) -> None:
+    """What has other keys for Arrow, raises anything, or has no end."""
+    with pytest.raises(CoderError, match="is declared") as caught:
+        column([None, value], ddl)
+    assert caught.value.rows == [1]
 
 
 def test_numbers_that_fit_exactly_are_taken() -> None:
