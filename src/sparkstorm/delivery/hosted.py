@@ -371,14 +371,14 @@ class HostedTask:
         return None
 
     def _refuse(self, key: StreamKey, taken: Messages, error: CoderError) -> None:
-        failure = Failure(
-            reason=Reason.ERROR,
-            component=self.component,
-            task=self.task,
-            message=f"stream {str(key)!r}: {error}",
-            final=True,
-        )
-        for row in error.rows:
+        for row, why in error.faults.items():
+            failure = Failure(
+                reason=Reason.ERROR,
+                component=self.component,
+                task=self.task,
+                message=f"stream {str(key)!r}: {why}",
+                final=True,
+            )
             msg_id = taken.msg_ids[row]
             self.log("error", f"message {msg_id!r} cannot be sent: {failure.message}")
             if msg_id is not None and self._plan.tracked:

@@ -2,7 +2,7 @@
 
 import io
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Protocol, TypeAlias, final
 
@@ -15,6 +15,7 @@ from sparkstorm.errors import EmitError
 from sparkstorm.execution.fitting import fitting_array, fitting_pieces, joined
 from sparkstorm.execution.hashing import hash_array, hash_value, hash_values
 from sparkstorm.execution.pickles import NotingPickler
+from sparkstorm.execution.showing import shown
 from sparkstorm.streams import Field
 
 __all__ = [
@@ -47,11 +48,26 @@ _EXACT: dict[type, pa.DataType] = {
 
 
 class CoderError(Exception):
-    """Values do not fit their field; ``rows`` are the positions at fault."""
+    """Values do not fit their field; ``rows`` are the positions at fault.
+
+    ``faults`` tells why of each of them: the message, unless they have their own.
+    """
 
     def __init__(self, message: str, rows: Sequence[int]) -> None:
         super().__init__(message)
         self.rows = list(rows)
+        self.faults = dict.fromkeys(self.rows, message)
+
+    @classmethod
+    def of(cls, faults: Mapping[int, str]) -> "CoderError":
+        """Return the error for rows that have each their own text; its message is the first."""
+        error = cls(next(iter(faults.values())), [*faults])
+        error.faults.update(faults)
+        return error
+
+    def within(self, place: str) -> "CoderError":
+        """Tell of each where it was."""
+        return CoderError.of({row: f"{place}: {why}" for row, why in self.faults.items()})
 
 
 class Column(Protocol):
@@ -117,7 +133,7 @@ class ArrowColumn:
         try:
             return hash_array(self.array)
         except EmitError as error:
-            raise CoderError(str(error), _rows_where(hash_value, self.array.to_pylist())) from None
+            raise _without_hash(self.array.to_pylist(), error) from None
 
 
 @final
@@ -204,7 +220,7 @@ class ObjectColumn:
         try:
             return hash_values(self.values)
         except EmitError as error:
-            raise CoderError(str(error), _rows_where(hash_value, self.values)) from None
+            raise _without_hash(self.values, error) from None
 
 
 def make_column(field: Field, values: list[Any], *, repeats: bool = False) -> Column:
@@ -267,16 +283,24 @@ def _pickled_with_references(values: list[Any]) -> bytes:
         ) from None
 
 
-def _rows_where(fails: Callable[[Any], object], values: Iterable[Any]) -> list[int]:
+def _rows_where(fails: Callable[[Any], object], values: Sequence[Any]) -> list[int]:
     """The rows at fault; all of them if no single one is, so that dropping them helps."""
-    rows, count = [], 0
+    return list(_faults(fails, values)) or list(range(len(values)))
+
+
+def _without_hash(values: Sequence[Any], error: EmitError) -> CoderError:
+    faults = _faults(hash_value, values)
+    return CoderError.of(faults) if faults else CoderError(str(error), range(len(values)))
+
+
+def _faults(fails: Callable[[Any], object], values: Sequence[Any]) -> dict[int, str]:
+    faults = {}
     for row, value in enumerate(values):
-        count += 1
         try:
             fails(value)
-        except Exception:  # noqa: BLE001 - as above
-            rows.append(row)
-    return rows or list(range(count))
+        except Exception as error:  # noqa: BLE001 - as above
+            faults[row] = str(error)
+    return faults
 
 
 def _has_map(kind: pa.DataType) -> bool:
@@ -329,11 +353,13 @@ def _typed_array(field: Field, values: list[Any]) -> pa.Array:
 
 
 def _misfits(field: Field, values: list[Any], rows: Sequence[int]) -> CoderError:
-    value = values[rows[0]]
-    return CoderError(
-        f"field {field.name!r} is declared {field.type}, but got {value!r} "
-        f"({type(value).__name__})",
-        rows,
+    return CoderError.of({row: _misfit(field, values[row]) for row in rows})
+
+
+def _misfit(field: Field, value: Any) -> str:
+    return (
+        f"field {field.name!r} is declared {field.type}, but got {shown(value)} "
+        f"({type(value).__name__})"
     )
 
 

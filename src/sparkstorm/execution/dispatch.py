@@ -40,12 +40,13 @@ _LINEAGE_BYTES = 16
 
 
 class MisfitError(Exception):
-    """Emitted values that cannot be sent: where they are, and why."""
+    """Emitted values that cannot be sent: where they are, and why each cannot."""
 
-    def __init__(self, box: Emitted, rows: Sequence[int], why: str) -> None:
-        super().__init__(why)
+    def __init__(self, box: Emitted, error: CoderError) -> None:
+        super().__init__(str(error))
         self.box = box
-        self.rows = rows
+        self.rows = error.rows
+        self.faults = error.faults
 
 
 @final
@@ -125,8 +126,7 @@ class Dispatcher:
                 for part in _cut(columns, np.arange(len(box))):
                     yield self._draft(box, DRIVER, part, anchors)
         except CoderError as error:
-            why = f"stream {str(box.key)!r}: {error}"
-            raise MisfitError(box, error.rows, why) from error
+            raise MisfitError(box, error.within(f"stream {str(box.key)!r}")) from error
 
     def _draft(
         self, box: Emitted, target: int, part: tuple[Indexes, Body], anchors: Anchors
@@ -216,13 +216,10 @@ _NONE = np.empty(0, np.int64)
 def _check_direct(routes: Sequence[Route], direct: Tasks) -> None:
     """A tuple for a task that does not read the stream would be lost without a word."""
     readers = sorted(task for route in routes for task in route.tasks)
-    strangers = np.flatnonzero(~np.isin(direct, readers))
-    if len(strangers):
-        raise CoderError(
-            f"emit_direct to task {direct[strangers[0]]}, but the stream's readers are the tasks "
-            f"{', '.join(map(str, readers))}",
-            strangers.tolist(),
-        )
+    strangers = np.flatnonzero(~np.isin(direct, readers)).tolist()
+    if strangers:
+        but = f"but the stream's readers are the tasks {', '.join(map(str, readers))}"
+        raise CoderError.of({row: f"emit_direct to task {direct[row]}, {but}" for row in strangers})
 
 
 def _cut(columns: Mapping[str, Column], rows: Indexes) -> Iterator[tuple[Indexes, Body]]:

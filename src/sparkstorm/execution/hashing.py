@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from sparkstorm.acking.ids import U64, mix64
 from sparkstorm.errors import EmitError
+from sparkstorm.execution.showing import shown
 
 __all__ = ["combine", "hash_array", "hash_value", "hash_values"]
 
@@ -88,8 +89,8 @@ def _hash(value: Any) -> int:
             folded = _mix(folded * 31 + _hash(part))
         return folded
     raise EmitError(
-        f"cannot group by {value!r}: a {type(value).__name__} has no stable hash. Group by text, "
-        f"bytes, numbers, booleans, None, dates, decimals or tuples of these"
+        f"cannot group by {shown(value)}: a {type(value).__name__} has no stable hash. Group by "
+        f"text, bytes, numbers, booleans, None, dates, decimals or tuples of these"
     )
 
 

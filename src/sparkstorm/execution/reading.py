@@ -194,8 +194,8 @@ class _Reader:
             try:
                 sent = self._dispatcher.dispatch(lineage, acked, [read])
             except MisfitError as misfit:
-                bad, why = read.parents[misfit.rows], _Misfit(str(misfit))
-                notes += self._misfits(lineage, acked, bad, [why] * len(bad))
+                bad, whys = read.parents[misfit.rows], map(_Misfit, misfit.faults.values())
+                notes += self._misfits(lineage, acked, bad, whys)
                 read = read.take(np.delete(np.arange(len(read)), misfit.rows))
             else:
                 return sent + self._dispatcher.fail(notes), len(read)
@@ -381,7 +381,7 @@ def _from_messages(pieces: Sequence[Messages], stream: Stream) -> _Gathered:
         try:
             columns = {field.name: make_column(field, lists[field.name]) for field in stream.fields}
         except CoderError as error:
-            misfits.update((int(rows[row]), _Misfit(str(error))) for row in error.rows)
+            misfits.update((int(rows[row]), _Misfit(why)) for row, why in error.faults.items())
             kept = np.flatnonzero(~np.isin(rows, [*misfits]))
             rows = rows[kept]
             lists = {name: [v[row] for row in kept.tolist()] for name, v in lists.items()}

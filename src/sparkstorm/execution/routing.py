@@ -126,7 +126,7 @@ def _hashes(fields: Sequence[str], emissions: Emissions) -> U64:
         try:
             hashed.append(emissions.columns[field].hashes())
         except CoderError as error:
-            raise CoderError(f"field {field!r}: {error}", error.rows) from None
+            raise error.within(f"field {field!r}") from None
     return combine(hashed)
 
 
@@ -151,25 +151,26 @@ def _custom(grouping: CustomGrouping, route: Route, emissions: Emissions) -> Cop
     rows: list[int] = []
     tasks: list[int] = []
     faults: dict[int, str] = {}
+    name = type(grouping).__name__
     columns = [column.to_list() for column in emissions.columns.values()]
     tuples = zip(*columns, strict=True) if columns else repeat((), emissions.count)
     for row, values in enumerate(tuples):
         try:
             chosen = list(grouping.choose_tasks(values, list(route.tasks), emissions.turn + row))
         except Exception as error:  # noqa: BLE001 - user code: the tuple fails, the rest goes on
-            faults[row] = f"raised {type(error).__name__}: {error}"
+            faults[row] = f"{name} raised {type(error).__name__}: {error}"
             continue
         strangers = [task for task in chosen if task not in route.tasks]
         if strangers:
             faults[row] = (
-                f"chose task {strangers[0]}, but {route.target!r} has the tasks "
+                f"{name} chose task {strangers[0]}, but {route.target!r} has the tasks "
                 f"{route.tasks.start} to {route.tasks.stop - 1}"
             )
         rows += [row] * len(chosen)
         tasks += chosen
     if faults:
         # All at once: whoever catches it drops these rows, and routes the others anew.
-        raise CoderError(f"{type(grouping).__name__} {next(iter(faults.values()))}", list(faults))
+        raise CoderError.of(faults)
     return _sorted(np.array(rows, np.int64), np.array(tasks, np.int32))
 
 

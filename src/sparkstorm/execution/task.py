@@ -282,15 +282,16 @@ class BoltTask:
 
     def _drop_misfits(self, inbox: Inbox, misfit: MisfitError) -> None:
         """Fail the tuples that emitted what cannot be sent; a basic bolt's other emits go too."""
-        failure = self._failure(EmitError(f"{self._component!r}: {misfit}"))
-        parents: set[int] = set()
+        parents: dict[int, str] = {}
         box = self._boxes[misfit.box.key.stream]
         spelled = box.spell_parents()
-        for row in misfit.rows:
+        for row, why in misfit.faults.items():
             parent = spelled[row]
-            parents.update(parent if isinstance(parent, tuple) else (parent,))
-        for parent in sorted(parents - {-1}):
-            inbox.fail(parent, failure)
+            for one in parent if isinstance(parent, tuple) else (parent,):
+                parents.setdefault(one, why)
+        for one in sorted(parents.keys() - {-1}):
+            why = f"{self._component!r}: {parents[one]}"
+            inbox.fail(one, self._failure(EmitError(why)))
         if -1 in parents:
             self._report.log("error", f"an unanchored tuple was dropped: {misfit}")
         box.drop_rows(misfit.rows)

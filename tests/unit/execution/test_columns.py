@@ -40,6 +40,13 @@ class OnlyPicklable(Exception):
             raise ValueError(f"only {words[0]}")
 
 
+class Silent:
+    """A value that cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
 class Point(NamedTuple):
     """A struct of another shape than a dict."""
 
@@ -143,6 +150,32 @@ def test_a_misfit_is_named(ddl: str, value: Any, message: str) -> None:
         column([*fitting, value, None, value], ddl)
     assert message in str(caught.value)
     assert caught.value.rows == [2, 4]
+
+
+def test_each_misfit_is_told_of_its_own_value() -> None:
+    """Also of keys without a hash."""
+    with pytest.raises(CoderError) as caught:
+        column([1, 2**40, 2, True], "int")
+    where = "field 'f' is declared int32, but got "
+    assert caught.value.faults == {1: f"{where}{2**40} (int)", 3: f"{where}True (bool)"}
+    assert str(caught.value) == caught.value.faults[1]
+    with pytest.raises(CoderError) as caught:
+        column([1, [2], {}]).hashes()
+    assert "[2]" in caught.value.faults[1]
+    assert "{}" in caught.value.faults[2]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["x" * 10_000, [["x" * 1000] * 10] * 1000, 10**5000, Silent()],
+    ids=["text", "lists", "digits", "silent"],
+)
+def test_a_misfit_is_not_shown_in_full(value: Any) -> None:
+    """Python raises for a number of so many digits, and a class may, too."""
+    with pytest.raises(CoderError, match="field 'f' is declared int64, but got ") as caught:
+        column([1, value], "long")
+    assert caught.value.rows == [1]
+    assert len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize(

@@ -194,6 +194,18 @@ def test_a_value_that_does_not_fit_fails_its_message_alone(values: tuple[Any, ..
     assert entries == {FIRST + values.index(None)}
 
 
+def test_each_misfit_is_told_of_its_own_value() -> None:
+    """Of a declared type, and of a grouping."""
+    plan = plan_of(Log(rows(1, "b", 2.5), "f string"), Shuffle())
+    _, notes, _, _ = read(plan, load_of(plan, count=3, split=Split(count=3)))
+    assert "got 1 (int)" in notes[FIRST].failure.message
+    assert "got 2.5 (float)" in notes[FIRST + 2].failure.message
+    plan = plan_of(Queue(["f"]), FieldsGrouping(("f",)))
+    _, notes, _, _ = read(plan, queued(plan, [["a"], ["b"]]))
+    assert "group by ['a']" in notes[FIRST].failure.message
+    assert "group by ['b']" in notes[FIRST + 1].failure.message
+
+
 def test_a_misfit_keeps_its_root_when_it_is_read_again() -> None:
     """A retry wants some positions only, and numbers them anew."""
     plan = plan_of(Log(rows("a", 1, "c", "d", 2), "f string"), Shuffle())

@@ -4,7 +4,17 @@ from typing import Any
 
 import pytest
 
-from sparkstorm import Bolt, BoltCollector, Failure, Spout, StatefulBolt, TopologyBuilder, Tuple
+from sparkstorm import (
+    BasicBolt,
+    BasicCollector,
+    Bolt,
+    BoltCollector,
+    Failure,
+    Spout,
+    StatefulBolt,
+    TopologyBuilder,
+    Tuple,
+)
 from sparkstorm.components.bolt import AnyBolt
 from sparkstorm.testing import LocalRunner, ManualClock
 
@@ -19,6 +29,7 @@ class Numbers(Spout):
         self.left = [0, 1, 2]
         self.acked: list[int] = []
         self.failed: list[int] = []
+        self.told: dict[int, str] = {}
 
     def next_tuple(self) -> None:
         if self.left:
@@ -30,6 +41,7 @@ class Numbers(Spout):
 
     def fail(self, msg_id: Any, failure: Failure) -> None:
         self.failed.append(msg_id)
+        self.told[msg_id] = failure.message
 
 
 class _Flushing:
@@ -79,11 +91,15 @@ class AtTheEnd(Stateful):
         self.flush()
 
 
-def run(bolt: AnyBolt) -> tuple[Numbers, dict[str, int]]:
+def run(
+    bolt: AnyBolt, *, spout: Numbers | None = None, reader: AnyBolt | None = None
+) -> tuple[Numbers, dict[str, int]]:
     """Run the three numbers through the bolt; return the spout and the bolt's state."""
     builder = TopologyBuilder()
-    builder.set_spout("numbers", Numbers())
+    builder.set_spout("numbers", spout or Numbers())
     builder.set_bolt("bolt", bolt).global_grouping("numbers")
+    if reader is not None:
+        builder.set_bolt("reader", reader).global_grouping("bolt")
     with LocalRunner(builder.create_topology(), clock=ManualClock()) as runner:
         runner.run_until_idle()
         [hosted] = runner.coordinator.hosted.values()
@@ -102,3 +118,37 @@ def test_without_state_what_was_acked_stays_acked() -> None:
     """As in Storm: nothing of it was taken back."""
     spout, _ = run(Plain())
     assert (spout.acked, spout.failed) == ([0, 1], [2])
+
+
+class Wrong(BasicBolt):
+    """Emits text where a number is declared."""
+
+    outputs = "n long"
+
+    def execute(self, tup: Tuple, collector: BasicCollector) -> None:
+        collector.emit([f"no {tup['n']}"])
+
+
+def test_each_tuple_is_told_of_what_it_emitted_itself() -> None:
+    """Not of what the first of them did."""
+    spout, _ = run(Wrong(), reader=Plain())
+    assert sorted(spout.told) == [0, 1, 2]
+    for number, text in spout.told.items():
+        assert f"declared int64, but got 'no {number}' (str)" in text
+
+
+class WrongNumbers(Numbers):
+    """Emits text itself."""
+
+    def next_tuple(self) -> None:
+        if self.left:
+            number = self.left.pop(0)
+            self.collector.emit([f"no {number}"], msg_id=number)
+
+
+def test_each_message_of_a_spout_is_told_of_its_own_value() -> None:
+    """It was never sent, and will not be."""
+    spout, _ = run(Plain(), spout=WrongNumbers())
+    assert sorted(spout.told) == [0, 1, 2]
+    for number, text in spout.told.items():
+        assert f"declared int64, but got 'no {number}' (str)" in text

@@ -1,0 +1,27 @@
+"""Values in messages to people."""
+
+import reprlib
+from typing import Any
+
+__all__ = ["shown"]
+
+_LONGEST = 200
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel = 4
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = _LONGEST
+_SHORT.maxdict = _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxset = 10
+
+
+def shown(value: Any) -> str:
+    """Return what ``repr`` does, cut where it gets long; for any value, whatever its own does.
+
+    >>> shown([1, "x"])
+    "[1, 'x']"
+    >>> shown(range(10**9))
+    'range(0, 1000000000)'
+    """
+    try:
+        text = _SHORT.repr(value)
+    except Exception:  # noqa: BLE001 - Python itself does not write out huge integers
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
