@@ -236,7 +236,7 @@ def _encode(columns: Mapping[str, Column], rows: Indexes) -> Iterator[tuple[Inde
     try:
         body = Body.of_fields(picked, len(rows))
     except CoderError as error:
-        raise CoderError(str(error), rows[error.rows].tolist()) from None
+        raise CoderError.of({int(rows[row]): why for row, why in error.faults.items()}) from None
     if body.nbytes <= 2 * _PACKET_BYTES or len(rows) == 1:
         yield rows, body
         return

@@ -250,7 +250,7 @@ class Body:
             try:
                 parts += encode_column(column)
             except CoderError as error:
-                raise CoderError(f"field {name!r}: {error}", error.rows) from None
+                raise error.within(f"field {name!r}") from None
         return cls(count, parts)
 
     @property
