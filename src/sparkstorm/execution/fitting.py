@@ -82,7 +82,7 @@ def _keeps(kind: pa.DataType, values: Sequence[Any]) -> bool:
 
 
 def _is_no_collection(kind: type) -> bool:
-    """Whether these are whole (text), never end (iterators), or get their keys lost by Arrow."""
+    """Whether these are whole (text), may be endless (iterators), or lose their keys in Arrow."""
     if issubclass(kind, Mapping):
         return not issubclass(kind, dict | pa.Scalar)
     return issubclass(kind, _TEXT) or not hasattr(kind, "__len__")
