@@ -49,6 +49,7 @@ def test_it_means_the_same_messages_with_other_roots(
         excluded=tuple(RootRange(*span) for span in spans),
         given_up={r: Failure(reason=Reason.ERROR, message=str(r)) for r in given_up},
         staged={"a": b"", "b": b"\x00" * 9},
+        tries=3,
     )
     read = Decision.from_bytes(decision.to_bytes())
     assert read == decision
@@ -58,4 +59,4 @@ def test_it_means_the_same_messages_with_other_roots(
     assert places(now, now_out) == places(was, left_out)
     assert len(now_out) == len(left_out)
     assert places(now, set(carried.given_up)) == places(was, given_up)
-    assert carried.staged == decision.staged
+    assert (carried.staged, carried.tries) == (decision.staged, 3)

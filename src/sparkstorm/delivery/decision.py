@@ -27,12 +27,14 @@ class Decision:
         excluded: the roots that it happens without.
         given_up: those of them that failed too often, and how.
         staged: for each committer that is to apply anything, the pickled list of it.
+        tries: how often the batch was run until then: bolts may have looked at the attempt.
     """
 
     time: float
     excluded: tuple[RootRange, ...] = ()
     given_up: Mapping[int, Failure] = field(default_factory=dict)
     staged: Mapping[str, bytes] = field(default_factory=dict)
+    tries: int = 1
 
     def check_committers(self, number: int, there: Collection[str]) -> None:
         """Make sure that all who are to apply it are there.
@@ -64,6 +66,7 @@ class Decision:
             "excluded": [[span.first, span.count] for span in self.excluded],
             "given_up": [[root, failure.to_json()] for root, failure in self.given_up.items()],
             "committers": list(self.staged),
+            "tries": self.tries,
         }
         return join_rows([json.dumps(head).encode(), *self.staged.values()])
 
@@ -87,6 +90,7 @@ class Decision:
             excluded=tuple(RootRange(*pair) for pair in head["excluded"]),
             given_up={root: Failure.from_json(failure) for root, failure in head["given_up"]},
             staged=dict(zip(head["committers"], staged, strict=True)),
+            tries=head.get("tries", 1),
         )
 
 

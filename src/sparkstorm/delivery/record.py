@@ -117,7 +117,7 @@ class BatchRecord:
     def take_over(self, decision: Decision) -> None:
         """Take up what an earlier driver has decided about it."""
         self.decision, self.plan = decision, replace(self.plan, time=decision.time)
-        self.given_up = dict(decision.given_up)
+        self.given_up, self.tries = dict(decision.given_up), decision.tries
 
     def take_in(self, rows: Sequence[bytes], ackers: int) -> list[bytes]:
         """Take in the rows that its job returned; return those of the ackers.

@@ -116,7 +116,10 @@ class Transactions:
         """
         staged = self._staged(record.tapped)
         decision = record.decision or Decision(
-            time=record.plan.time, excluded=record.left_out, given_up=dict(record.given_up)
+            time=record.plan.time,
+            excluded=record.left_out,
+            given_up=dict(record.given_up),
+            tries=record.tries,
         )
         decision = replace(decision, staged={**staged, **decision.staged})
         self._journal.write_decision(record.plan.number, decision.to_bytes())

@@ -161,6 +161,26 @@ def test_a_tuple_that_waits_for_a_failed_one_is_rolled_back_with_it() -> None:
     assert (statistics.acked, statistics.rollbacks) == (8, 1)
 
 
+def test_a_decided_batch_goes_on_with_the_try_that_was_whole() -> None:
+    """The bolts may look at it: what failed at first did so before the decision."""
+    sink, files = MemorySink(), MemoryFiles()
+    builder = ss.TopologyBuilder()
+    builder.set_spout("numbers", LogSpout(ROWS, "n long"))
+    builder.set_bolt("first", FailsAtFirst()).shuffle_grouping("numbers")
+    builder.set_bolt("sink", sink).shuffle_grouping("first")
+    topology = builder.create_topology()
+    first = LocalRunner(topology, config=ONCE, clock=ManualClock(), files=files)
+    first.__enter__()
+    assert first.plan_batch()
+    assert not first.finish(first.run_job())
+    first.roll_back()
+    assert first.finish(first.run_job())  # and here it dies
+    with LocalRunner(topology, config=ONCE, clock=ManualClock(), files=files) as second:
+        statistics = second.run_until_idle()
+    assert (statistics.acked, statistics.rollbacks) == (8, 0)
+    assert sorted(sink.rows) == [(n,) for n in range(8)]
+
+
 class Away(ss.PartitionedSpout):
     """A source that does not answer the first times that it is read."""
 
