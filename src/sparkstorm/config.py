@@ -215,7 +215,7 @@ class Config(BaseModel):
         user: dict[str, object] = {}
         known: dict[str, object] = {}
         for key, value in settings.items():
-            if key.startswith("user."):
+            if key.startswith("user.") and key != "user.":
                 user[key.removeprefix("user.")] = value
             else:
                 known[key] = None if value in ("none", "None", "null") else value

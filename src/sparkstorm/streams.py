@@ -159,6 +159,10 @@ def _parse_nested(kind: str, inner: str) -> pa.DataType:
     untyped = next((member[0] for member in members if len(member) < 2), None)
     if untyped is not None:
         raise TopologyError(f"member {untyped!r} of struct<{inner}> has no type: struct<a: long>")
+    names = [name for name, _ in members]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise TopologyError(f"struct<{inner}> declares the member {twice[0]!r} twice: rename one")
     return pa.struct([pa.field(name, parse_type(rest)) for name, rest in members])
 
 

@@ -78,6 +78,7 @@ def test_settings_of_ones_own_go_under_user() -> None:
         ({"message_timeout_secs": "none"}, "has the value None: .*valid number"),
         ({"message_timeout_mode": "never"}, "has the value 'never': .*'emit' or 'progress'"),
         ({"max_spout_pending": 1.5}, "has the value 1.5"),
+        ({"user.": 3}, "unknown setting 'user.': did you mean 'user'"),
         ({"user": 5, "user.a": 1}, "setting 'user' has the value 5"),
         (
             {"acker_executors": 1, "topology.acker.executors": 1},

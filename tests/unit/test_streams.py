@@ -63,6 +63,7 @@ def test_sparks_types_are_arrow_types(ddl: str, expected: pa.DataType) -> None:
         ("map<array<int>, int>", r"has the key array<int>: keys are plain values"),
         ("struct<a>", r"member 'a' of struct<a> has no type: struct<a: long>"),
         ("struct<a: int, b>", "member 'b' of struct"),
+        ("struct<a: int, a: string>", "declares the member 'a' twice: rename one"),
         ("decimal(39)", r"decimal\(39\) is not a decimal: it has 1 to 38 digits"),
         ("decimal(0)", "is not a decimal"),
         ("decimal(5,7)", "no more of them after the point"),
