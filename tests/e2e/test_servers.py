@@ -1,6 +1,7 @@
 """The servers that tests can start: they answer, survive a crash, and say what is missing."""
 
 import socket
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,15 +37,24 @@ def test_a_server_comes_back_after_a_crash(
 
 @pytest.mark.parametrize("kind", [KafkaServer, ZooKeeperServer])
 def test_a_missing_java_is_named(
-    kind: type[KafkaServer] | type[ZooKeeperServer], monkeypatch: pytest.MonkeyPatch
+    kind: type[KafkaServer] | type[ZooKeeperServer],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    """Without Java there is one clear sentence, before anything is fetched."""
+    """Without Java there is one clear sentence, before anything is fetched; no folder is left."""
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    with pytest.raises(EnvironmentFault, match="JAVA_HOME is /nowhere"):
-        kind().start()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(EnvironmentFault, match="JAVA_HOME is /nowhere"), kind():
+        pass
+    assert not list(tmp_path.iterdir())
 
 
-def test_a_missing_postgres_is_named(tmp_path: Path) -> None:
+def test_a_missing_postgres_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same for PostgreSQL."""
-    with pytest.raises(EnvironmentFault, match=f"no PostgreSQL in {tmp_path}.*install the package"):
-        PostgresServer(tmp_path).start()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with (
+        pytest.raises(EnvironmentFault, match=f"no PostgreSQL in {tmp_path}.*install the package"),
+        PostgresServer(tmp_path),
+    ):
+        pass
+    assert not list(tmp_path.iterdir())

@@ -86,7 +86,11 @@ class ServerProcess(ABC):
         self._end(signal.SIGKILL)
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except BaseException:  # nobody will call __exit__
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
