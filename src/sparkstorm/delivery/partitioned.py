@@ -311,7 +311,8 @@ class PartitionedTask:
             for same in by_text:
                 positions = ranges_of(np.array(same.positions, np.int64))
                 self._fail(pending.split, positions, same.failure)
-            wait = self._wait(failed.failure, first + failed.positions[0])
+            key = first + failed.positions[0]
+            wait = self._policy.wait(failed.failure, attempt=failed.failure.attempt, key=key)
             if wait is None:
                 given_up += by_text
                 continue
@@ -320,14 +321,6 @@ class PartitionedTask:
             item = Outstanding(owner=self.owner, split=split, attempt=attempt, since=pending.since)
             self._set_aside(item, now + wait)
         return given_up
-
-    def _wait(self, failure: Failure, key: int) -> float | None:
-        """Seconds until the next try, or None if there is to be none."""
-        if failure.final:
-            return None
-        if not failure.counted:
-            return self._policy.pause(attempt=failure.attempt, key=key)
-        return self._policy.delay(attempt=failure.attempt, key=key)
 
     def _bury(self, given_up: Sequence[GivenUp], now: float) -> None:
         """Write the letters of messages that were given up, then tell the spout and people."""

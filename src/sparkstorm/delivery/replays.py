@@ -269,11 +269,7 @@ class Replays:
     def _wait(self, item: _Item, failure: Failure) -> float | None:
         """Seconds until the next try, or None if there is to be none."""
         policy, key = self._policies[item.letter.spout], int(item.letter.id, 16)
-        if failure.final:
-            return None
-        if not failure.counted:
-            return policy.pause(attempt=item.attempt, key=key)
-        return policy.delay(attempt=item.attempt, key=key)
+        return policy.wait(failure, attempt=item.attempt, key=key)
 
     def _end(self, items: Sequence[_Item], now: float) -> None:
         ids = {item.letter.id for item in items}

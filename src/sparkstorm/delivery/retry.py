@@ -7,6 +7,7 @@ import numpy as np
 
 from sparkstorm.acking.ids import mix64
 from sparkstorm.config import Config
+from sparkstorm.verdicts import Failure
 
 __all__ = ["RetryPolicy"]
 
@@ -33,6 +34,17 @@ class RetryPolicy:
             max_secs=config.retry_backoff_max_secs,
             max_retries=config.max_retries,
         )
+
+    def wait(self, failure: Failure, *, attempt: int, key: int) -> float | None:
+        """Seconds until the next try after this failure, or None if there is to be none.
+
+        What is final is not tried again, and what is not counted uses up no try.
+        """
+        if failure.final:
+            return None
+        if not failure.counted:
+            return self.pause(attempt=attempt, key=key)
+        return self.delay(attempt=attempt, key=key)
 
     def delay(self, *, attempt: int, key: int) -> float | None:
         """Seconds to wait after the failure of this attempt (from 1), or None to give up.

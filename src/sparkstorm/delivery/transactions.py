@@ -159,10 +159,7 @@ class Transactions:
     def _wait(self, root: int, tried: int, failure: Failure) -> float | None:
         """Seconds until the next try, or None if there is to be none."""
         policy = self._policies[self._plan.component_of(task_of(root))]
-        if not failure.counted:
-            wait: float | None = policy.pause(attempt=tried, key=root)
-        else:
-            wait = None if failure.final else policy.delay(attempt=tried, key=root)
+        wait = policy.wait(failure, attempt=tried, key=root)
         return None if wait is None else min(wait, _MAX_WAIT_SECS)
 
     def _tell(

@@ -54,7 +54,7 @@ class ReplayingSpout(Spout):
     def fail(self, msg_id: Hashable, failure: Failure) -> None:
         """Set the message aside until its retry is due, or give it up."""
         key = next(self._tie)
-        wait = None if failure.final else self._policy.delay(attempt=failure.attempt, key=key)
+        wait = self._policy.wait(failure, attempt=failure.attempt, key=key)
         if wait is None:
             self._kept.pop(msg_id, None)
             self.collector.give_up(msg_id, failure)
