@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from sparkstorm.acking.lineage import Lineage
-from sparkstorm.execution.columns import make_column
+from sparkstorm.execution.columns import make_column, rows_of
 from sparkstorm.execution.packet import Body, Packet, PacketWriter
 from sparkstorm.execution.reading import Load
 from sparkstorm.planning.plan import StreamKey
@@ -50,5 +50,4 @@ def packed_load(
 def unpack_rows(packet: bytes) -> list[tuple[Any, ...]]:
     """Return the rows that a load carries."""
     decoded = Packet.decode(packet)
-    columns = [column.to_list() for column in decoded.columns()]
-    return list(zip(*columns, strict=True)) if columns else [()] * decoded.head.count
+    return list(rows_of(decoded.columns(), decoded.count))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Any, TypeAlias, final
 
+from sparkstorm.execution.columns import rows_of
 from sparkstorm.execution.packet import Packet
 from sparkstorm.planning.plan import Plan, StreamKey
 
@@ -55,8 +56,7 @@ class Taps:
     def _show(self, packet: Packet, tap: Tap) -> None:
         key = self._plan.stream_keys[packet.head.stream]
         try:
-            columns = [column.to_list() for column in packet.columns()]
-            rows = list(zip(*columns, strict=True)) if columns else [()] * packet.head.count
+            rows = list(rows_of(packet.columns(), packet.count))
             tap(key, packet.head.source, rows)
         except Exception as error:  # noqa: BLE001 - user code, and it only watches
             if key.component not in self._raised:  # else a log line for each batch

@@ -2,8 +2,8 @@
 
 import io
 import pickle
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise, repeat
 from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
@@ -27,6 +27,7 @@ __all__ = [
     "Rows",
     "make_column",
     "pickled",
+    "rows_of",
 ]
 
 Rows: TypeAlias = NDArray[np.int64]
@@ -240,6 +241,12 @@ def make_column(field: Field, values: list[Any], *, repeats: bool = False) -> Co
     if repeats and len(array) >= _DICTIONARY_MIN_ROWS and pa.types.is_string(array.type):
         return _dictionary(array)
     return ArrowColumn(array)
+
+
+def rows_of(columns: Iterable[Column], count: int) -> Iterator[tuple[Any, ...]]:
+    """The tuples of which these are the columns; there may be tuples without any field."""
+    values = [column.to_list() for column in columns]
+    return zip(*values, strict=True) if values else repeat((), count)
 
 
 def pickled(values: list[Any]) -> bytes:

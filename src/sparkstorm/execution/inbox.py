@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.execution.batch import BatchInfo
-from sparkstorm.execution.columns import Column
+from sparkstorm.execution.columns import rows_of
 from sparkstorm.execution.packet import Note, Packet
 from sparkstorm.planning.plan import Plan
 from sparkstorm.tuples import Fields, Tuple
@@ -153,7 +153,7 @@ class Inbox:
             for row, (column, why) in unread.items():
                 field = fields.names[column]
                 self.unread[start + row] = f"stream {str(key)!r}: field {field!r}: {why}"
-            numbered = enumerate(_rows(columns, packet.count), start)
+            numbered = enumerate(rows_of(columns, packet.count), start)
             yield origin, self._readable(numbered) if unread else numbered
             start += packet.count
 
@@ -205,8 +205,3 @@ class Inbox:
             for root in self.pairs_of(index)[0]:
                 found.setdefault(root, failure)
         return [Note(root, 1, failure) for root, failure in sorted(found.items())]
-
-
-def _rows(columns: Sequence[Column], count: int) -> Iterator[tuple[Any, ...]]:
-    values = [column.to_list() for column in columns]
-    return zip(*values, strict=True) if values else iter([()] * count)

@@ -6,7 +6,6 @@ both runs must send every tuple to the same place.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import TypeAlias, final
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from sparkstorm.acking.ids import U64, mix64
 from sparkstorm.acking.lineage import Indexes
 from sparkstorm.errors import InternalError
-from sparkstorm.execution.columns import CoderError, Column
+from sparkstorm.execution.columns import CoderError, Column, rows_of
 from sparkstorm.execution.hashing import combine
 from sparkstorm.planning.plan import Route
 from sparkstorm.topology.grouping import (
@@ -152,9 +151,7 @@ def _custom(grouping: CustomGrouping, route: Route, emissions: Emissions) -> Cop
     tasks: list[int] = []
     faults: dict[int, str] = {}
     name = type(grouping).__name__
-    columns = [column.to_list() for column in emissions.columns.values()]
-    tuples = zip(*columns, strict=True) if columns else repeat((), emissions.count)
-    for row, values in enumerate(tuples):
+    for row, values in enumerate(rows_of(emissions.columns.values(), emissions.count)):
         try:
             chosen = list(grouping.choose_tasks(values, list(route.tasks), emissions.turn + row))
         except Exception as error:  # noqa: BLE001 - user code: the tuple fails, the rest goes on
