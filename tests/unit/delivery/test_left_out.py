@@ -14,7 +14,7 @@ from sparkstorm.delivery.poison_search import PoisonSearch
 from sparkstorm.execution.batch import Purpose
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.spouts import IteratorSpout
-from sparkstorm.testing import FeederSpout, ManualClock
+from sparkstorm.testing import FeederSpout, LogSpout, ManualClock
 
 TOTAL = 12
 DEADLY = {1, 4, 7, 10}
@@ -26,30 +26,9 @@ class Killed(BaseException):
     """Stands for the end of a process; no exception, so that nobody catches it."""
 
 
-class Numbers(ss.PartitionedSpout):
+def numbers() -> LogSpout:
     """Numbers from zero, in one split."""
-
-    outputs = "n int"
-    replayable = True
-
-    def __init__(self) -> None:
-        self.done = False
-
-    def plan(self, limit: int) -> list[ss.Split]:
-        self.done, was = True, self.done
-        return [] if was else [ss.Split(count=TOTAL)]
-
-    def read(self, split: ss.Split) -> Iterable[tuple[int]]:
-        return [(n,) for n in range(TOTAL)]
-
-    def snapshot(self) -> bool:
-        return self.done
-
-    def restore(self, snapshot: bool) -> None:
-        self.done = snapshot
-
-    def exhausted(self) -> bool:
-        return self.done
+    return LogSpout([[n] for n in range(TOTAL)], "n int", split_rows=TOTAL)
 
 
 class Deadly(ss.BasicBolt):
@@ -148,8 +127,8 @@ class Play:
 @pytest.mark.parametrize(
     ("spout", "guarantee"),
     [
-        (Numbers(), "at-least-once"),
-        (Numbers(), "exactly-once"),
+        (numbers(), "at-least-once"),
+        (numbers(), "exactly-once"),
         (IteratorSpout(range(TOTAL), "n int"), "at-least-once"),
         (Queue(), "at-least-once"),
     ],
@@ -163,11 +142,11 @@ def test_no_good_message_is_given_up_behind_many_poisons(spout: Any, guarantee: 
 
 def test_a_driver_that_dies_after_the_search_leaves_word_of_it() -> None:
     """The next one gives up the poisons that were found, and nothing that stood behind them."""
-    before = Play(Numbers())
+    before = Play(numbers())
     before.runner.__enter__()
     assert before.runner.plan_batch()
     before.one_batch()  # its verdicts come with the next question
-    statistics = Play(Numbers(), before.files).run()
+    statistics = Play(numbers(), before.files).run()
     assert (statistics.acked, statistics.given_up) == (TOTAL - len(DEADLY), len(DEADLY))
     found = [letter.failure.message for letter in before.letters.letters()]
     assert found == ["it kills"] * len(DEADLY)

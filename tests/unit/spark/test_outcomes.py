@@ -1,6 +1,5 @@
 """How a batch is run to its end: with the real coordinator, and jobs of the in-process runner."""
 
-from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +8,7 @@ from sparkstorm.execution.batch import BatchInfo, Purpose
 from sparkstorm.local.jobs import LocalJobs
 from sparkstorm.spark.driver.jobs import JobError
 from sparkstorm.spark.driver.outcomes import BatchRunner
-from sparkstorm.testing import LocalRunner, ManualClock
+from sparkstorm.testing import LocalRunner, LogSpout, ManualClock
 
 TOTAL = 5
 
@@ -18,24 +17,9 @@ class Killed(BaseException):
     """Stands for the end of a process; no exception, so that nobody catches it."""
 
 
-class Numbers(ss.PartitionedSpout):
+def numbers() -> LogSpout:
     """Numbers from zero, in one split."""
-
-    outputs = "n int"
-    replayable = True
-
-    def __init__(self) -> None:
-        self.done = False
-
-    def plan(self, limit: int) -> list[ss.Split]:
-        self.done, was = True, self.done
-        return [] if was else [ss.Split(count=TOTAL)]
-
-    def read(self, split: ss.Split) -> Iterable[tuple[int]]:
-        return [(n,) for n in range(TOTAL)]
-
-    def exhausted(self) -> bool:
-        return self.done
+    return LogSpout([[n] for n in range(TOTAL)], "n int", split_rows=TOTAL)
 
 
 class Dangerous(ss.BasicBolt):
@@ -75,7 +59,7 @@ class Jobs:
 def test_a_second_search_leaves_out_what_the_first_one_found() -> None:
     """A batch that is rolled back after a search, and then fails of something else."""
     builder = ss.TopologyBuilder()
-    builder.set_spout("numbers", Numbers())
+    builder.set_spout("numbers", numbers())
     builder.set_bolt("bolt", Dangerous()).shuffle_grouping("numbers")
     config = ss.Config(
         processing_guarantee="exactly-once", retry_backoff_secs=0, dead_letters="off"
