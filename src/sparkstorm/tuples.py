@@ -50,7 +50,6 @@ class Origin(Protocol):
         ...
 
 
-@final
 class Tuple:
     """A named list of values that a bolt receives.
 
@@ -59,25 +58,26 @@ class Tuple:
     to keep one for a later batch, hold it (:class:`sparkstorm.HeldTuples`).
     """
 
-    __slots__ = ("_index", "_origin", "values")
+    __slots__ = ("_index", "_index_of", "_origin", "values")
 
     values: Sequence[Any]
 
     def __init__(self, values: Sequence[Any], origin: Origin, index: int) -> None:
         self.values = values
         self._origin = origin
+        self._index_of = origin.index_of
         self._index = index
 
     def __getitem__(self, key: int | str) -> Any:
-        if key.__class__ is str:
+        if isinstance(key, str):
             try:
-                return self.values[self._origin.index_of[key]]
+                return self.values[self._index_of[key]]
             except KeyError:
                 raise KeyError(f"{key!r}: the stream has the fields {self.fields}") from None
-        return self.values[key]  # type: ignore[index]
+        return self.values[key]
 
     def __contains__(self, field: str) -> bool:
-        return field in self._origin.index_of
+        return field in self._index_of
 
     def __len__(self) -> int:
         return len(self.values)

@@ -6,7 +6,7 @@ hashes) is checked when the outboxes are dispatched.
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any, final
+from typing import Any
 
 from sparkstorm.errors import EmitError, TrackingError
 from sparkstorm.execution.inbox import ACKED, Inbox
@@ -66,7 +66,6 @@ class _Emission:
         return index
 
 
-@final
 class BasicEmission(_Emission):
     """The collector of basic bolts: everything is anchored to the current input.
 
@@ -118,7 +117,6 @@ class BasicEmission(_Emission):
             self.ends.insert(index, self.ends[index - 1] if index else 0)
 
 
-@final
 class BoltEmission(_Emission):
     """The collector of bolts that anchor, ack and fail by themselves.
 
@@ -157,9 +155,10 @@ class BoltEmission(_Emission):
 
     def ack(self, tup: Tuple) -> None:
         """This task is done with the tuple."""
-        if tup is self.input:  # nearly always
+        mine = self.input
+        if tup is mine:  # nearly always
             self.input = None
-            self._status[tup._index] = ACKED  # noqa: SLF001
+            self._status[mine._index] = ACKED  # noqa: SLF001
             return
         index = self._mine(tup, "ack")
         self._inbox.others.append(index)

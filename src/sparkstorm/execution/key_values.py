@@ -58,11 +58,10 @@ class KeyValues(Space):
     def add(self, key: Any, amount: Any = 1) -> Any:
         """Add to the value of a key and return the sum."""
         call, fresh = self._call, self._fresh
-        try:
-            old = fresh[key]
-            total = old + amount
-        except (KeyError, TypeError):  # not changed in this batch so far, or no number
+        old = fresh.get(key)
+        if type(old) is not int:  # not changed in this batch so far, or no plain number
             return self._add(key, amount)
+        total = old + amount
         if type(total) is not int:
             return self._add(key, amount)
         fresh[key] = total  # from here on as in put: a count that goes on is the usual case

@@ -4,7 +4,6 @@ import json
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from sys import getrefcount
 from typing import Any, final
 
 import cloudpickle
@@ -19,7 +18,8 @@ from sparkstorm.execution.concurrency import is_async, run_concurrently
 from sparkstorm.execution.dispatch import Delivery, Dispatcher, MisfitError
 from sparkstorm.execution.emission import BasicEmission, BoltEmission
 from sparkstorm.execution.guard import AttributeGuard, AttributeKeeper
-from sparkstorm.execution.inbox import ACKED, FAILED, Inbox, PacketOrigin
+from sparkstorm.execution.inbox import ACKED, FAILED, Inbox
+from sparkstorm.execution.loops import run_basic, run_bolt
 from sparkstorm.execution.outbox import Outbox, make_outboxes
 from sparkstorm.execution.packet import Kind, Packet
 from sparkstorm.execution.report import Report, capture_prints
@@ -29,25 +29,12 @@ from sparkstorm.execution.user_errors import (
     USER_ERRORS,
     Tracebacks,
     message_of,
-    refuse_result,
 )
 from sparkstorm.metrics import TaskMetrics
 from sparkstorm.planning.plan import Plan
-from sparkstorm.tuples import Fields, Tuple
 from sparkstorm.verdicts import Failure, Reason
 
 __all__ = ["BoltTask"]
-
-
-def _count_unheld() -> int:
-    tup = Tuple((), PacketOrigin(Inbox.empty(), Fields(()), "", "", 0), -1)
-    return getrefcount(tup)
-
-
-_UNHELD = _count_unheld()
-"""The reference count (measured, since Pythons differ) of a tuple that only the loop holds: the
-bolt kept none, so the same object serves for the next tuple, as ``zip`` does with its rows. Saves
-a tenth of a cheap bolt's time."""
 
 
 @final
@@ -162,50 +149,10 @@ class BoltTask:
         if self._concurrency > 1 or is_async(bolt):
             run_concurrently(bolt, inbox.tuples(self._plan), self._concurrency, self._one_by_one)
         elif isinstance(bolt, BasicBolt) and isinstance(self._emission, BasicEmission):
-            self._run_basic(bolt, self._emission, inbox)
+            run_basic(bolt, self._emission, inbox, self._plan, self._call_failed)
         elif isinstance(bolt, Bolt) and isinstance(self._emission, BoltEmission):
-            self._run_bolt(bolt, self._emission, inbox)
-
-    def _run_basic(self, bolt: BasicBolt, emission: BasicEmission, inbox: Inbox) -> None:
-        execute, rows, ends = bolt.execute, emission.rows, emission.ends
-        for origin, numbered in inbox.deliveries(self._plan):
-            tup = Tuple((), origin, -1)
-            for index, values in numbered:
-                if getrefcount(tup) == _UNHELD:
-                    tup.values, tup._index = values, index  # noqa: SLF001
-                else:
-                    tup = Tuple(values, origin, index)
-                emission.current = index
-                try:
-                    if (result := execute(tup, emission)) is not None:
-                        refuse_result(result)
-                except USER_ERRORS as error:
-                    emission.drop_current()
-                    inbox.fail(index, self._failure(error))
-                ends.append(len(rows))  # what end_input does, without another call
-        inbox.ack_rest()
-
-    def _run_bolt(self, bolt: Bolt, emission: BoltEmission, inbox: Inbox) -> None:
-        execute, others = bolt.execute, inbox.others
-        call = self._state.call if self._state is not None else Call()
-        for origin, numbered in inbox.deliveries(self._plan):
-            tup = Tuple((), origin, -1)
-            for index, values in numbered:
-                if getrefcount(tup) == _UNHELD:
-                    tup.values, tup._index = values, index  # noqa: SLF001
-                else:
-                    tup = Tuple(values, origin, index)
-                emission.input, call.space = tup, None
-                try:
-                    if (result := execute(tup)) is not None:
-                        refuse_result(result)
-                except USER_ERRORS as error:
-                    failure = self._failure(error)
-                    self._undo_call(inbox, failure)
-                    inbox.fail(index, failure)
-                if others:
-                    others.clear()
-        emission.input = call.space = None
+            call = self._state.call if self._state is not None else Call()
+            run_bolt(bolt, self._emission, inbox, self._plan, call, self._call_failed)
 
     def _one_by_one(self, index: int, replay: Callable[[Any], None]) -> None:
         """Take over what a concurrent ``execute`` recorded, in the order of the input."""
@@ -216,14 +163,21 @@ class BoltTask:
         try:
             replay(emission)
         except USER_ERRORS as error:
-            if basic is not None:
-                basic.drop_current()
-            inbox.fail(index, self._failure(error))
+            self._call_failed(index, error)
         else:
             if basic is not None:
                 inbox.status[index] = ACKED
         if basic is not None:
             basic.end_input()
+
+    def _call_failed(self, index: int, error: BaseException) -> None:
+        """Fail the tuple whose call raised, and take back what the call did, as far as we can."""
+        inbox, failure = self._emission._inbox, self._failure(error)  # noqa: SLF001
+        if isinstance(self._emission, BasicEmission):
+            self._emission.drop_current()
+        else:
+            self._undo_call(inbox, failure)
+        inbox.fail(index, failure)
 
     def _fail_unread(self, inbox: Inbox) -> None:
         if isinstance(self._emission, BasicEmission):

@@ -1,6 +1,6 @@
 """What one call of user code has changed in the state, so that it can be taken back."""
 
-from typing import Any, Protocol, final
+from typing import Any, Protocol
 
 __all__ = ["Call", "Undoable"]
 
@@ -13,7 +13,6 @@ class Undoable(Protocol):
         ...
 
 
-@final
 class Call:
     """The changes that the running ``execute`` made: entries as they were, in order.
 
