@@ -110,10 +110,10 @@ def xor_by_group(groups: Indexes, values: U64, count: int) -> U64:
     if not len(values):
         return result
     if np.any(groups[1:] < groups[:-1]):
-        order = np.argsort(groups, kind="stable")
-        groups, values = groups[order], values[order]
-    starts = _run_starts(groups)
-    result[groups[starts]] = np.bitwise_xor.reduceat(values, starts)
+        np.bitwise_xor.at(result, groups, values)
+    else:
+        starts = _run_starts(groups)
+        result[groups[starts]] = np.bitwise_xor.reduceat(values, starts)
     return result
 
 
@@ -143,8 +143,7 @@ def _run_starts(values: NDArray[np.generic]) -> Indexes:
 def _first_of_group(groups: Indexes, count: int) -> Indexes:
     """The position of the first member of each group, -1 if it has none."""
     first = np.full(count, -1, np.int64)
-    backwards = np.arange(len(groups) - 1, -1, -1)
-    first[groups[backwards]] = backwards
+    first[groups[::-1]] = np.arange(len(groups) - 1, -1, -1)
     return first
 
 
@@ -156,7 +155,7 @@ def _any_of_group(groups: Indexes, marks: NDArray[np.bool_], count: int) -> NDAr
 
 def _lineage(groups: _Groups, shares: U64, children: int) -> Lineage:
     roots = groups.roots[groups.of_child]
-    if len(groups.child) == children and np.array_equal(groups.child, np.arange(children)):
+    if len(groups.child) == children and is_ascending(groups.child):  # so each of them is there
         return Lineage(roots, shares)
     offsets = np.zeros(children + 1, np.int64)
     np.cumsum(np.bincount(groups.child, minlength=children), out=offsets[1:])

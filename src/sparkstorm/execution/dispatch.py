@@ -171,7 +171,7 @@ class Dispatcher:
             digest.update(f"{draft.stream} {draft.target} {draft.body.count}".encode())
             for part in draft.body.parts:
                 digest.update(part)
-        digest.update(inputs.roots[inputs.pairs_of(anchor)[1]].tobytes())
+        digest.update(inputs.roots[inputs.pairs_of(anchor)[1]].data)
         return int.from_bytes(digest.digest()[:8], "little")
 
     def _data(self, drafts: Sequence[_Draft], children: Lineage) -> Iterator[Delivery]:

@@ -187,6 +187,8 @@ class Anchors:
         """For each of these tuples, one (position in ``rows``, parent) per parent, ascending."""
         if self.offsets is None:
             parents = self.parents[rows]
+            if parents.min(initial=0) >= 0:  # the usual case
+                return np.arange(len(parents)), parents
             tracked = np.flatnonzero(parents >= 0)
             return tracked, parents[tracked]
         counts = np.diff(self.offsets)[rows]
