@@ -12,6 +12,7 @@ VENV_LOCK ?= .venv-lock
 
 PIP_INSTALL := -m pip --disable-pip-version-check install --quiet
 INSTALLED := $(VENV)/.installed
+COMPILED := $(VENV)/.compiled
 INSTALLED_BENCH := $(VENV_BENCH)/.installed
 NO_PYTHON := There is no $(PYTHON) here: install Python 3.11 or newer, or name it with PYTHON=.
 PREREQUISITES := command -v "$(PYTHON)" >/dev/null || { echo "$(NO_PYTHON)" >&2; exit 1; }; \
@@ -26,26 +27,34 @@ LOCK := $(VENV_LOCK)/bin/uv pip compile --quiet --upgrade --universal --python-v
 # The tiers that need no Java; a folder counts from the day it is there.
 UNIT := $(wildcard tests/unit tests/property tests/plan) tests/test_layers.py src/sparkstorm
 
+PLAIN := tests/unit/execution tests/unit/test_tuples.py tests/behaviour
+
+# What runs for each tuple, as Python and as what Cython needs to make C of it.
+HOT := $(wildcard src/sparkstorm/*.pxd src/sparkstorm/*/*.pxd)
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup java demo test test-unit test-all check fmt lint types docs bench lock clean
+.PHONY: help setup java demo test test-unit test-plain test-all check fmt lint types docs bench lock clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-setup: $(INSTALLED) ## Make the virtual environment .venv with everything that the other targets need.
+setup: $(COMPILED) ## Make the virtual environment .venv with everything that the other targets need.
 
-demo: java $(INSTALLED) ## Count the words of a text on a local Spark, every message tracked (TEXT=file).
+demo: java $(COMPILED) ## Count the words of a text on a local Spark, every message tracked (TEXT=file).
 	@$(VENV)/bin/sparkstorm run examples/word_count.py --available-now $(if $(TEXT),-- "$(TEXT)")
 
-test: java lint types ## Run all checks, and all tests but the slow ones.
+test: java $(COMPILED) lint types test-plain ## Run all checks, and all tests but the slow ones.
 	@$(PYTEST) $(IN_TWO) -m "not slow" $(ARGS)
 
-test-unit: $(INSTALLED) ## Run the tests that need no Java, in seconds.
+test-unit: $(COMPILED) ## Run the tests that need no Java, in seconds.
 	@$(PYTEST) -m "not slow" $(UNIT) $(ARGS)
 
-test-all: java lint types ## Run all checks and all tests, the slow ones too.
+test-plain: $(COMPILED) ## Test what is compiled as plain Python, as it runs where there is no C compiler.
+	@PLAIN_PYTHON=1 $(PYTEST) --numprocesses=2 --dist=loadfile -m "not slow and not spark" $(PLAIN)
+
+test-all: java $(COMPILED) lint types test-plain ## Run all checks and all tests, the slow ones too.
 	@$(PYTEST) $(IN_TWO) $(ARGS)
 
 check: test ## Run what must pass before a commit: the same as test.
@@ -61,10 +70,10 @@ lint: $(INSTALLED) ## Check style and format without changing anything.
 types: $(INSTALLED) ## Check the types, strictly.
 	@$(VENV)/bin/mypy
 
-docs: $(INSTALLED) ## Run every example in the README, the documentation and the docstrings.
+docs: $(COMPILED) ## Run every example in the README, the documentation and the docstrings.
 	@$(PYTEST) --doctest-glob="*.md" $(wildcard README.md docs) src/sparkstorm $(ARGS)
 
-bench: java $(INSTALLED) $(INSTALLED_BENCH) ## Measure the word count, here and in the systems compared with.
+bench: java $(COMPILED) $(INSTALLED_BENCH) ## Measure the word count, here and in the systems compared with.
 	@PEERS_PYTHON="$(abspath $(VENV_BENCH))/bin/python" $(VENV)/bin/python -m benchmarks.word_count $(ARGS)
 
 lock: ## Resolve the dependencies anew and write the lock files.
@@ -78,6 +87,7 @@ lock: ## Resolve the dependencies anew and write the lock files.
 clean: ## Remove what the other targets made: environments, caches, build results.
 	@rm -rf $(VENV) $(VENV_BENCH) $(VENV_LOCK) build dist .coverage .hypothesis .mypy_cache .pytest_cache
 	@rm -rf .ruff_cache artifacts derby.log metastore_db spark-warehouse
+	@find src -name "*.so" -delete
 	@find benchmarks examples scripts src tests -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 java:
@@ -91,6 +101,11 @@ $(INSTALLED): pyproject.toml requirements.lock requirements-build.lock
 	@$(VENV)/bin/python $(PIP_INSTALL) --require-hashes -r requirements-build.lock
 	@$(VENV)/bin/python $(PIP_INSTALL) --require-hashes --no-build-isolation -r requirements.lock
 	@$(VENV)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Python prefers compiled modules to their sources, so they have to follow each change of these.
+$(COMPILED): $(INSTALLED) hatch_build.py $(HOT) $(HOT:.pxd=.py)
+	@$(VENV)/bin/python hatch_build.py
 	@touch $@
 
 # The systems that we compare with live apart from us; the benchmark starts them by PEERS_PYTHON.

@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.table import Table
 
 from benchmarks.measure import Spread
+from sparkstorm._version import is_compiled
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -104,6 +105,7 @@ def _machine() -> dict[str, object]:
     return {
         "platform": platform.platform(),
         "python": platform.python_version(),
+        "compiled": is_compiled(),
         "packages": {name: _version(name) for name in ("pyspark", "bytewax", "pyarrow", "numpy")},
     }
 

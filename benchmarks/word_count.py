@@ -27,6 +27,7 @@ from benchmarks.measure import (
     ratios,
 )
 from benchmarks.report import Row, Target, dump, table
+from sparkstorm._version import is_compiled
 
 OURS = "benchmarks.ours"
 BYTEWAX = "bytewax_two_processes"
@@ -157,7 +158,8 @@ def main() -> int:
         session.console.print(str(error), style="red", markup=False, highlight=False)
         session.console.print(f"The figures so far: {dump(session.records, [])}", soft_wrap=True)
         return 2
-    session.console.print(table("Word count on two cores", rows))
+    how = "compiled" if is_compiled() else "in plain Python"
+    session.console.print(table(f"Word count on two cores, sparkstorm {how}", rows))
     session.console.print(f"All figures: {dump(session.records, rows)}", soft_wrap=True)
     return 0 if all(row.is_ok for row in rows) else 1
 

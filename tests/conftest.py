@@ -1,7 +1,15 @@
-"""What all tests share: Hypothesis profiles, and whether this is CI."""
+"""What all tests share: Hypothesis profiles, whether this is CI, and what of us is compiled."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    FileFinder,
+    SourceFileLoader,
+)
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import pytest
@@ -15,6 +23,38 @@ if TYPE_CHECKING:  # tests without Spark do not load it
     Server = TypeVar("Server", bound=ServerProcess)
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
+
+SRC = Path(__file__).parents[1] / "src"
+
+
+# --- compiled modules (hatch_build.py) ---------------------------------------------------------
+
+
+def _find_sources_only(path: str) -> FileFinder:
+    if not Path(path).is_relative_to(SRC):
+        raise ImportError("not ours")
+    return FileFinder(path, (SourceFileLoader, SOURCE_SUFFIXES))
+
+
+def _newer_than_compiled() -> list[str]:
+    """The sources that were changed since they were compiled: Python would not see the change."""
+    return [
+        str(source)
+        for compiled in SRC.rglob(f"*{EXTENSION_SUFFIXES[0]}")
+        for kind in (".py", ".pxd")
+        if not (source := Path(str(compiled).replace(EXTENSION_SUFFIXES[0], kind))).exists()
+        or source.stat().st_mtime > compiled.stat().st_mtime
+    ]
+
+
+if os.environ.get("PLAIN_PYTHON"):  # `make test-plain`: as on machines without a C compiler
+    sys.path_hooks.insert(0, _find_sources_only)
+    sys.path_importer_cache.clear()
+elif _stale := _newer_than_compiled():
+    pytest.exit(f"run `make setup`: changed since it was compiled: {', '.join(_stale)}", 4)
+
+
+# --- all tests ---------------------------------------------------------------------------------
 
 # The JVMs of tests live for a minute or so: compiling twice costs them a sixth of the two cores.
 for _variable in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):

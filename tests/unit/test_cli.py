@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from sparkstorm._version import __version__
+from sparkstorm._version import __version__, is_compiled
 from sparkstorm.cli.main import app
 
 GOOD = """
@@ -166,8 +166,9 @@ def test_a_new_project_is_written_and_its_test_passes(tmp_path: Path) -> None:
     assert_refused(sparkstorm("new", str(folder)), "not an empty folder")
 
 
-def test_it_tells_its_version() -> None:
-    assert sparkstorm("--version").stdout.strip() == f"sparkstorm {__version__}"
+def test_it_tells_its_version_and_whether_it_is_compiled() -> None:
+    how = "compiled" if is_compiled() else "plain Python"
+    assert sparkstorm("--version").stdout.strip() == f"sparkstorm {__version__} ({how})"
 
 
 @pytest.mark.parametrize("command", [[], ["run"], ["explain"], ["new"]])

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sparkstorm._version import __version__
+from sparkstorm._version import __version__, is_compiled
 from sparkstorm.cli import letters_app, state_app
 from sparkstorm.cli.edge import edge
 
@@ -60,7 +60,7 @@ Verbose = Annotated[
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"sparkstorm {__version__}")
+        typer.echo(f"sparkstorm {__version__} ({'compiled' if is_compiled() else 'plain Python'})")
         raise typer.Exit
 
 
@@ -68,7 +68,12 @@ def _show_version(wanted: bool) -> None:
 def _root(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+        typer.Option(
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="Show the version, and whether it is compiled.",
+        ),
     ] = False,
 ) -> None:
     """Run topologies of spouts and bolts on Spark, every message tracked."""

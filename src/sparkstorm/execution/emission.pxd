@@ -1,0 +1,28 @@
+# What Cython makes of emission.py; see docs/architecture.md.
+cimport cython
+from sparkstorm.execution.outbox cimport Outbox
+from sparkstorm.tuples cimport Tuple
+
+cdef class _Emission:
+    cdef public object _component
+    cdef public dict _boxes
+    cdef public Outbox _default
+    cdef public object _report
+    cdef public object _inbox
+
+@cython.final
+cdef class BasicEmission(_Emission):
+    cdef public Py_ssize_t current
+    cdef public list rows
+    cdef public list ends
+    cdef public Py_ssize_t _takes
+
+@cython.final
+cdef class BoltEmission(_Emission):
+    cdef public Tuple input
+    cdef public bytearray _status
+
+    @cython.locals(mine=Tuple)
+    cpdef ack(self, tup)
+
+    cpdef _parent(self, anchors)

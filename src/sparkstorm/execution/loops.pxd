@@ -1,0 +1,11 @@
+# What Cython makes of loops.py; see docs/architecture.md.
+cimport cython
+from sparkstorm.execution.emission cimport BasicEmission, BoltEmission
+from sparkstorm.execution.undo cimport Call
+from sparkstorm.tuples cimport Tuple
+
+@cython.locals(tup=Tuple, rows=list, ends=list)
+cpdef run_basic(bolt, BasicEmission emission, inbox, plan, failed)
+
+@cython.locals(tup=Tuple, others=list)
+cpdef run_bolt(bolt, BoltEmission emission, inbox, plan, Call call, failed)
