@@ -139,10 +139,11 @@ class Inbox:
             found = self._fields[names] = Fields(names)
         return found
 
-    def deliveries(self, plan: Plan) -> Iterator[tuple[PacketOrigin, Iterator[tuple[int, Any]]]]:
-        """Decode packet by packet: the origin, and the numbered values of its tuples.
+    def deliveries(self, plan: Plan) -> Iterator[tuple[PacketOrigin, int, Iterator[Any]]]:
+        """Decode packet by packet: the origin, the first one's position, and the tuples' values.
 
-        The caller makes the tuples, one at a time: this is the innermost loop of everything.
+        The caller makes the tuples, one at a time, and passes over those that are ``unread``: this
+        is the innermost loop of everything.
         """
         start = 0
         for packet in self._packets:
@@ -153,18 +154,15 @@ class Inbox:
             for row, (column, why) in unread.items():
                 field = fields.names[column]
                 self.unread[start + row] = f"stream {str(key)!r}: field {field!r}: {why}"
-            numbered = enumerate(rows_of(columns, packet.count), start)
-            yield origin, self._readable(numbered) if unread else numbered
+            yield origin, start, rows_of(columns, packet.count)
             start += packet.count
 
-    def _readable(self, numbered: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
-        return (pair for pair in numbered if pair[0] not in self.unread)
-
     def tuples(self, plan: Plan) -> Iterator[Tuple]:
-        """Decode all tuples."""
-        for origin, numbered in self.deliveries(plan):
-            for index, values in numbered:
-                yield Tuple(values, origin, index)
+        """Decode all tuples that can be read."""
+        for origin, start, delivered in self.deliveries(plan):
+            for index, values in enumerate(delivered, start):
+                if index not in self.unread:
+                    yield Tuple(values, origin, index)
 
     def ack_rest(self) -> None:
         """Mark all tuples as acked that did not fail."""

@@ -4,8 +4,8 @@ from sparkstorm.execution.emission cimport BasicEmission, BoltEmission
 from sparkstorm.execution.undo cimport Call
 from sparkstorm.tuples cimport Tuple
 
-@cython.locals(tup=Tuple, rows=list, ends=list)
+@cython.locals(tup=Tuple, rows=list, ends=list, index=Py_ssize_t, unheld=Py_ssize_t, unread=dict)
 cpdef run_basic(bolt, BasicEmission emission, inbox, plan, failed)
 
-@cython.locals(tup=Tuple, others=list)
+@cython.locals(tup=Tuple, others=list, index=Py_ssize_t, unheld=Py_ssize_t, unread=dict)
 cpdef run_bolt(bolt, BoltEmission emission, inbox, plan, Call call, failed)

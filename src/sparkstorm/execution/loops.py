@@ -39,9 +39,9 @@ def run_basic(
     """Call ``execute`` of a basic bolt with each tuple; what did not fail is acked at the end."""
     execute, rows, ends, unheld = bolt.execute, emission.rows, emission.ends, _UNHELD
     result: Any
-    for origin, numbered in inbox.deliveries(plan):
-        tup = Tuple((), origin, -1)
-        for index, values in numbered:
+    for origin, index, delivered in inbox.deliveries(plan):
+        tup, unread = Tuple((), origin, -1), inbox.unread
+        for values in delivered:
             if getrefcount(tup) == unheld:
                 tup.values = values
                 tup._index = index  # noqa: SLF001
@@ -49,12 +49,14 @@ def run_basic(
                 tup = Tuple(values, origin, index)
             emission.current = index
             try:
-                result = execute(tup, emission)
-                if result is not None:
-                    refuse_result(result)
+                if not unread or index not in unread:
+                    result = execute(tup, emission)
+                    if result is not None:
+                        refuse_result(result)
             except USER_ERRORS as error:
                 failed(index, error)
             ends.append(len(rows))  # what end_input does, without another call
+            index += 1
     inbox.ack_rest()
 
 
@@ -64,9 +66,9 @@ def run_bolt(
     """Call ``execute`` of a bolt with each tuple; ``call`` notes what it changes in the state."""
     execute, others, unheld = bolt.execute, inbox.others, _UNHELD
     result: Any
-    for origin, numbered in inbox.deliveries(plan):
-        tup = Tuple((), origin, -1)
-        for index, values in numbered:
+    for origin, index, delivered in inbox.deliveries(plan):
+        tup, unread = Tuple((), origin, -1), inbox.unread
+        for values in delivered:
             if getrefcount(tup) == unheld:
                 tup.values = values
                 tup._index = index  # noqa: SLF001
@@ -75,11 +77,13 @@ def run_bolt(
             emission.input = tup
             call.space = None
             try:
-                result = execute(tup)
-                if result is not None:
-                    refuse_result(result)
+                if not unread or index not in unread:
+                    result = execute(tup)
+                    if result is not None:
+                        refuse_result(result)
             except USER_ERRORS as error:
                 failed(index, error)
             if others:
                 others.clear()
+            index += 1
     emission.input = call.space = None

@@ -148,6 +148,8 @@ class BoltTask:
         bolt = self._bolt
         if self._concurrency > 1 or is_async(bolt):
             run_concurrently(bolt, inbox.tuples(self._plan), self._concurrency, self._one_by_one)
+            if isinstance(self._emission, BasicEmission):
+                self._emission.skip(sorted(inbox.unread))
         elif isinstance(bolt, BasicBolt) and isinstance(self._emission, BasicEmission):
             run_basic(bolt, self._emission, inbox, self._plan, self._call_failed)
         elif isinstance(bolt, Bolt) and isinstance(self._emission, BoltEmission):
@@ -180,8 +182,6 @@ class BoltTask:
         inbox.fail(index, failure)
 
     def _fail_unread(self, inbox: Inbox) -> None:
-        if isinstance(self._emission, BasicEmission):
-            self._emission.skip(sorted(inbox.unread))
         for index, why in sorted(inbox.unread.items()):
             inbox.fail(index, self._failure(EmitError(f"{self._component!r} cannot read {why}")))
 
