@@ -76,12 +76,11 @@ class Config(BaseModel):
         alias="topology.max.pending.bytes",
         description="Estimated bytes of all messages of a topology that may be pending at once.",
     )
-    batch_target_secs: float | None = Field(
-        None,
+    batch_target_secs: float = Field(
+        1.0,
         gt=0,
         alias="topology.batch.target.secs",
-        description="The time that a batch should take; the batch size adapts to it. "
-        "Unset: 1, or 2 where a bolt keeps state, since a batch costs Spark more then.",
+        description="The time that a batch should take; the batch size adapts to it.",
     )
     batch_max_messages: int | None = Field(
         None,

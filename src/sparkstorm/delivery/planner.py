@@ -48,6 +48,7 @@ class BatchPlanner:
         clock: Clock,
         run: str,
     ) -> None:
+        config = plan.config
         self.sequences: dict[int, int] = {}
         self._plan = plan
         self._hosted = hosted
@@ -55,7 +56,9 @@ class BatchPlanner:
         self._replays = replays
         self._times = BatchClock(clock)
         self._run = run
-        self._sizer = BatchSizer.of(plan)
+        self._sizer = BatchSizer(
+            config.batch_target_secs, config.batch_min_messages, config.batch_max_messages
+        )
         self._note_ids = False
         self._forget_at = math.inf
         self._planned_bytes = {task: MeanBytes() for task in (*hosted, *partitioned)}

@@ -3,14 +3,7 @@
 import math
 from typing import final
 
-from sparkstorm.planning.plan import Plan
-
 __all__ = ["BatchSizer"]
-
-_TARGET_SECS = 1.0
-_TARGET_SECS_WITH_STATE = 2.0
-"""Opening and committing Spark's state store costs the same however many messages a batch has: a
-sixth of a batch of one second, which a longer one makes up for."""
 
 _GROWTH = 4.0
 _SMOOTHING = 0.5
@@ -37,15 +30,6 @@ class BatchSizer:
         self._most = math.inf if maximum is None else float(maximum)
         self._least = min(float(minimum), self._most)
         self._size = self._least
-
-    @classmethod
-    def of(cls, plan: Plan) -> "BatchSizer":
-        """The sizer that a topology's config asks for."""
-        config = plan.config
-        usual = _TARGET_SECS_WITH_STATE if plan.stateful_components() else _TARGET_SECS
-        return cls(
-            config.batch_target_secs or usual, config.batch_min_messages, config.batch_max_messages
-        )
 
     @property
     def limit(self) -> int:

@@ -1,36 +1,16 @@
 """The pure policies of delivery: retries, batch sizes, plans as JSON."""
 
 import dataclasses
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import sparkstorm as ss
 from sparkstorm import Config, Split
 from sparkstorm.delivery.plans import BatchPlan, Outstanding, PlannedLoad
 from sparkstorm.delivery.retry import RetryPolicy
 from sparkstorm.delivery.sizing import BatchSizer
 from sparkstorm.execution.reading import Load
-from sparkstorm.planning.passes import make_plan
-from sparkstorm.spouts import IteratorSpout
-
-
-class Passing(ss.Bolt):
-    """Acks what it gets."""
-
-    def execute(self, tup: ss.Tuple) -> None:
-        """Ack it."""
-        self.collector.ack(tup)
-
-
-class Keeping(ss.StatefulBolt):
-    """The same, with state."""
-
-    def execute(self, tup: ss.Tuple) -> None:
-        """Ack it."""
-        self.collector.ack(tup)
 
 
 class TestRetryPolicy:
@@ -100,27 +80,6 @@ class TestBatchSizer:
         before = sizer.limit
         sizer.observe(messages=3, secs=0.4)
         assert sizer.limit == before
-
-    @pytest.mark.parametrize(
-        ("bolt", "settings", "secs"),
-        [
-            (Passing(), {}, 1.0),
-            (Keeping(), {}, 2.0),
-            (Keeping(), {"batch_target_secs": 0.5}, 0.5),
-        ],
-    )
-    def test_a_batch_with_state_is_longer(
-        self, bolt: ss.Bolt, settings: dict[str, Any], secs: float
-    ) -> None:
-        """Unless the config says how long, since opening and committing the store costs time."""
-        builder = ss.TopologyBuilder()
-        builder.set_spout("numbers", IteratorSpout([(1,)], outputs="n"))
-        builder.set_bolt("bolt", bolt).shuffle_grouping("numbers")
-        config = Config(batch_min_messages=1_000_000, **settings)
-        sizer = BatchSizer.of(make_plan(builder.create_topology(), config=config, partitions=1))
-        for _ in range(20):
-            sizer.observe(messages=sizer.limit, secs=sizer.limit / 10_000_000)
-        assert sizer.limit == pytest.approx(10_000_000 * secs, rel=0.01)
 
 
 splits = st.builds(
