@@ -34,12 +34,19 @@ class CompileHook(BuildHookInterface[Any]):
         """Add the compiled modules; ``version`` is "standard", or "editable"."""
         if version != "standard":
             return
-        folder = Path(self.directory) / "compiled"
-        compiled = compile_modules(folder)
+        compiled = compile_modules(self._folder)
         if compiled:
-            build_data["force_include"] |= {str(folder / one): str(one) for one in compiled}
+            build_data["force_include"] |= {str(self._folder / one): str(one) for one in compiled}
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Leave nothing beside the wheel but the wheel."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self.directory) / "compiled"
 
 
 def compile_modules(folder: Path) -> list[Path]:
