@@ -47,7 +47,7 @@ setup: $(COMPILED) ## Make the virtual environment .venv with everything that th
 demo: java $(COMPILED) ## Count the words of a text on a local Spark, every message tracked (TEXT=file).
 	@$(VENV)/bin/sparkstorm run examples/word_count.py --available-now $(if $(TEXT),-- "$(TEXT)")
 
-test: java $(COMPILED) lint types test-plain ## Run all checks, and all tests but the slow ones.
+test: java lint types test-plain ## Run all checks, and all tests but the slow ones.
 	@$(PYTEST) $(IN_TWO) -m "not slow" $(ARGS)
 
 test-unit: $(COMPILED) ## Run the tests that need no Java, in seconds.
@@ -56,7 +56,7 @@ test-unit: $(COMPILED) ## Run the tests that need no Java, in seconds.
 test-plain: $(COMPILED) ## Test what is compiled as plain Python, as it runs where there is no C compiler.
 	@PLAIN_PYTHON=1 $(PYTEST) --numprocesses=2 --dist=loadfile -m "not slow and not spark" $(PLAIN)
 
-test-all: java $(COMPILED) lint types test-plain ## Run all checks and all tests, the slow ones too.
+test-all: java lint types test-plain ## Run all checks and all tests, the slow ones too.
 	@$(PYTEST) $(IN_TWO) $(ARGS)
 
 check: test ## Run what must pass before a commit: the same as test.
