@@ -6,7 +6,11 @@ Run as ``python recompute.py SPEC RESULT``: SPEC is JSON with
 - ``messages``, and ``folder``, where bolts note each run of a task;
 - ``disturb``: ``kill`` an executor, delete its shuffle ``files``, or ``slow`` one down;
 - ``seed`` and ``times``: at which moments, and how often;
-- ``wild``: with bolts whose output changes from run to run.
+- ``wild``: with bolts whose output changes from run to run;
+- ``state_of``: the bolts whose state is told in the end;
+- ``flaky``: with every hundredth number, counting fails for the first time.
+
+The result is JSON, too; ``state`` is what each counting bolt has in its committed state.
 """
 
 import contextlib
@@ -25,6 +29,7 @@ from typing import Any
 from executors import executors_of
 
 import sparkstorm as ss
+from sparkstorm.cli.state import StateOptions, read_state
 from sparkstorm.spouts import IteratorSpout
 
 _STAGE_SECS, _SLOW_SECS = 0.4, 5.0
@@ -59,15 +64,28 @@ class Noting(ss.BasicBolt):
 
 
 class Count(ss.StatefulBolt):
-    """Counts in state."""
+    """Counts in state; some fail for the first time, in whichever process that is."""
 
     outputs = "n int, count long"
 
+    def __init__(self, folder: str, *, flaky: bool) -> None:
+        self.folder = folder
+        self.flaky = flaky
+
     def execute(self, tup: ss.Tuple) -> None:
+        if self.flaky and tup["n"] % 100 == 0 and self._is_first(tup["n"]):
+            raise ConnectionError("database away")
         count = self.state.get(tup["n"], 0) + 1
         self.state.put(tup["n"], count)
         self.collector.emit([tup["n"], count], anchors=tup)
         self.collector.ack(tup)
+
+    def _is_first(self, number: int) -> bool:
+        try:
+            (Path(self.folder).parent / f"{self.context.component}-{number}").touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
 
 
 class Wild(ss.CustomGrouping):
@@ -89,8 +107,20 @@ def topology(spec: dict[str, Any]) -> ss.Topology:
         second.custom_grouping("first", Wild())
     else:
         second.shuffle_grouping("first")
-    builder.set_bolt("count", Count(), _PARTITIONS).fields_grouping("second", ["n"])
+    count = Count(spec["folder"], flaky=spec["flaky"])
+    builder.set_bolt("count", count, _PARTITIONS).fields_grouping("second", ["n"])
+    if spec["flaky"]:
+        third = builder.set_bolt("third", noting, _PARTITIONS)
+        third.shuffle_grouping("count")
+        builder.set_bolt("again", count, _PARTITIONS).fields_grouping("third", ["n"])
     return builder.create_topology()
+
+
+def committed(checkpoint: Path, component: str) -> list[tuple[int, int]]:
+    """The committed state of a bolt."""
+    options = StateOptions(name="numbers", component=component, checkpoint=str(checkpoint))
+    with read_state(options) as rows:
+        return [(row.item.key, row.item.value) for row in rows]
 
 
 def disturb(how: str, executor: int) -> bool:
@@ -117,11 +147,13 @@ def fresh(folder: Path) -> bool:
 
 def main(spec: dict[str, Any], result: Path) -> None:
     rng, never, done = random.Random(spec["seed"]), threading.Event(), 0
+    checkpoint = result.with_name("checkpoint")
     counted: list[tuple[int, int]] = []
     with ss.submit(
         topology(spec),
         name="numbers",
         master=spec["master"],
+        checkpoint=checkpoint,
         config={
             "batch_min_messages": 1_000,
             "batch_max_messages": 1_000,
@@ -149,6 +181,7 @@ def main(spec: dict[str, Any], result: Path) -> None:
         "failed": statistics.failed,
         "retried": statistics.retried,
         "pending": statistics.pending,
+        "state": {bolt: committed(checkpoint, bolt) for bolt in spec["state_of"]},
     }
     result.write_text(json.dumps(answer))
 
