@@ -131,7 +131,7 @@ def _as_text(value: object) -> Json:
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     try:
         text = repr(value)
-    except Exception as error:  # noqa: BLE001 - any error of any user's __repr__
+    except BaseException as error:  # noqa: BLE001 - any error of any user's __repr__
         text = f"<{kind}, whose repr raises {type(error).__name__}>"
     return {_TAG: "repr", "type": kind, "v": text[:_LONGEST_REPR]}
 

@@ -24,8 +24,11 @@ from sparkstorm.delivery.remembered import DIED_OF_IT, FIRST_TRY, Tries, digests
 from sparkstorm.delivery.retry import RetryPolicy
 from sparkstorm.errors import EmitError, SparkstormError, SpoutConnectionError
 from sparkstorm.execution.columns import CoderError
+from sparkstorm.execution.outbox import task_number
 from sparkstorm.execution.packet import Body
 from sparkstorm.execution.reading import Load
+from sparkstorm.execution.showing import named, shown
+from sparkstorm.execution.user_errors import message_of, text_of
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.verdicts import Failure, Reason
@@ -73,7 +76,7 @@ class _Collector:
 
     def report_error(self, error: BaseException | str) -> None:
         """Show an error to whoever watches the topology."""
-        self._task.log("error", str(error) or type(error).__name__)
+        self._task.log("error", text_of(error))
 
 
 @final
@@ -173,7 +176,7 @@ class HostedTask:
             raise
         except Exception as error:  # user code: whatever keeps the source from opening
             raise SpoutConnectionError(
-                f"spout {self.component!r} could not be opened: {type(error).__name__}: {error}"
+                f"spout {self.component!r} could not be opened: {message_of(error)}"
             ) from error
         self._is_open = True
 
@@ -200,13 +203,15 @@ class HostedTask:
         """Take in one emitted message."""
         declared = self._plan.spec(self.component).streams.get(stream)
         if declared is None:
-            raise EmitError(f"spout {self.component!r} declares no stream {stream!r}")
+            raise EmitError(f"spout {self.component!r} declares no stream {shown(stream)}")
         if len(values) != len(declared.fields) or (direct is None) == declared.direct:
             raise EmitError(
-                f"spout {self.component!r} emitted {list(values)!r} to stream {stream!r}, which "
-                f"has the fields {', '.join(declared.names)}"
+                f"spout {self.component!r} emitted {shown(list(values))} to stream {stream!r}, "
+                f"which has the fields {', '.join(declared.names)}"
                 f"{' and is direct' if declared.direct else ''}"
             )
+        if direct is not None:
+            direct = task_number(direct)
         tracked = msg_id is not None and self._plan.tracked
         tries = self._attempts.emitted(msg_id) if tracked else FIRST_TRY
         if tries.width == 1 and self._policy.delay(attempt=tries.attempt - 1, key=0) is None:
@@ -275,6 +280,13 @@ class HostedTask:
 
     def give_up(self, msg_id: Hashable, failure: Failure) -> None:
         """Note that a message will not be tried again: its dead letter is written on return."""
+        if not issubclass(type(failure), Failure):  # an exception, a text
+            failure = Failure(
+                reason=Reason.FAILED,
+                component=self.component,
+                task=self.task,
+                message=text_of(failure),
+            )
         self._post(self._bury(msg_id, failure))
 
     def log(self, level: str, text: str) -> None:
@@ -380,7 +392,7 @@ class HostedTask:
                 final=True,
             )
             msg_id = taken.msg_ids[row]
-            self.log("error", f"message {msg_id!r} cannot be sent: {failure.message}")
+            self.log("error", f"message {named(msg_id)} cannot be sent: {failure.message}")
             if msg_id is not None and self._plan.tracked:
                 values, direct = tuple(taken.rows[row]), taken.direct_of(row)
                 original = Original(key.stream, values, direct, self._letters.now())
