@@ -31,6 +31,8 @@ from sparkstorm.execution.outbox import NO_PARENT, Anchors
 from sparkstorm.execution.packet import Note, Packet
 from sparkstorm.execution.report import Report
 from sparkstorm.execution.routing import Tasks
+from sparkstorm.execution.showing import shown
+from sparkstorm.execution.user_errors import USER_ERRORS, is_of_value, message_of, text_of
 from sparkstorm.metrics import TaskMetrics, skipped_in
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import Stream
@@ -145,7 +147,7 @@ class _Reader:
             skipped = self._skipped(self._load.count - _distinct(positions) - len(misfits))
         except InternalError:
             raise
-        except Exception as error:  # noqa: BLE001 - user code: the messages fail, the query lives
+        except USER_ERRORS as error:  # the messages fail, the query lives
             return self._fail(error)
         self.report.metrics = TaskMetrics(emitted=emitted, user=skipped)
         return sent
@@ -234,10 +236,10 @@ class _Reader:
         started: U64 = roots[~excluded]
         return Lineage(started, seeds(started)), np.ones(len(started), np.bool_), number[positions]
 
-    def _fail(self, error: Exception) -> list[Delivery]:
+    def _fail(self, error: BaseException) -> list[Delivery]:
         load = self._load
         what = load.split.data if load.split else "messages"
-        text = f"cannot read {what}: {type(error).__name__}: {error}"
+        text = f"cannot read {what}: {message_of(error)}"
         away = isinstance(error, SpoutConnectionError)
         if load.first is None and load.split is not None:
             kind = SpoutConnectionError if away else ComponentError
@@ -308,7 +310,7 @@ def read_rows(spout: PartitionedSpout, split: Split, stream: Stream) -> list[Row
 
     Of a message of several tuples, these are the first one's.
     """
-    pieces: list[Any] = list(spout.read(split))
+    pieces: list[Any] = list(_pieces(spout, split))
     if pieces and isinstance(pieces[0], pa.RecordBatch):
         columns = _from_batches(pieces, stream)[0].values()
         pieces = list(zip(*(column.to_list() for column in columns), strict=True))
@@ -333,30 +335,56 @@ def _located(split: Split, pieces: list[Any], stream: Stream) -> list[Messages]:
     _check_count(split, len(pieces))
     checked = [_check_row(row, stream) for row in pieces]
     unfit = {n: row for n, row in enumerate(checked) if isinstance(row, Expired | Unreadable)}
-    there = [n for n, row in enumerate(pieces) if row is not None and n not in unfit]
-    values = list(zip(*(pieces[n] for n in there), strict=True)) or [()] * len(stream.names)
+    there = [n for n, row in enumerate(checked) if row is not None and n not in unfit]
+    values = list(zip(*(checked[n] for n in there), strict=True)) or [()] * len(stream.names)
     columns = dict(zip(stream.names, values, strict=True))
     return [Messages(positions=there, columns=columns, unfit=unfit)]
 
 
-def _check_row(row: Any, stream: Stream) -> Any:
-    if row is None or isinstance(row, Expired | Unreadable) or len(row) == len(stream.fields):
-        return row
-    return Unreadable(f"it has {len(row)} values, not {len(stream.fields)}: {row!r}")
+def _check_row(row: Any, stream: Stream) -> tuple[Any, ...] | Expired | Unreadable | None:
+    """Return a row's values; one that is no row fails alone."""
+    if row is None or type(row) in (Expired, Unreadable):
+        return row  # type: ignore[no-any-return]
+    try:
+        values = tuple(row)
+    except BaseException as error:  # of any class, with any methods
+        if not is_of_value(error):
+            raise
+        return Unreadable(f"{shown(row)} is no sequence of values: {message_of(error)}")
+    if len(values) == len(stream.fields):
+        return values
+    return Unreadable(f"it has {len(values)} values, not {len(stream.fields)}: {shown(row)}")
 
 
 def _check_count(split: Split, count: int) -> None:
-    """A message that was planned and is not there must not pass for one that holds nothing."""
-    wanted = split.to_read
-    if count < wanted or (split.only is None and count > wanted):
+    """A message that was planned and is not there must not pass for one that holds nothing.
+
+    Nor may one that was never planned be left out without a word.
+    """
+    wanted, most = split.to_read, _most_of(split)
+    if not wanted <= count <= (count if most is None else most):
+        planned = wanted if count < wanted else most
+        more = "" if count < wanted else " or more"
         raise ComponentError(
-            f"read gave {count} messages where {wanted} were planned: yield None for a position "
-            f"that holds none"
+            f"read gave {count} messages{more} where {planned} were planned: yield None for a "
+            f"position that holds none, and nothing behind the last one"
         )
 
 
+def _most_of(split: Split) -> int | None:
+    """How many messages ``read`` may give: all of a split that was narrowed; None if not known."""
+    return split.count if split.only is None else split.whole
+
+
 def _pieces(spout: PartitionedSpout, split: Split) -> Iterator[Any]:
-    yield from spout.read(split)
+    """What is read, up to the first message too many: there may be no end of them."""
+    count, most = 0, _most_of(split)
+    for piece in spout.read(split):
+        yield piece
+        if most is not None and not isinstance(piece, Messages):
+            count += piece.num_rows if isinstance(piece, pa.RecordBatch) else 1
+            if count > most:
+                return
 
 
 def _from_batches(batches: Sequence[pa.RecordBatch], stream: Stream) -> _Gathered:
@@ -390,7 +418,7 @@ def _from_messages(pieces: Sequence[Messages], stream: Stream) -> _Gathered:
 
 
 def _broken(why: object) -> _Misfit:
-    return _Misfit(str(why.why if isinstance(why, Unreadable) else why), final=True)
+    return _Misfit(text_of(why.why if isinstance(why, Unreadable) else why), final=True)
 
 
 def _distinct(positions: NDArray[np.int64]) -> int:
