@@ -7,6 +7,7 @@ harm as soon as they are looked at.
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
@@ -353,6 +354,130 @@ def test_everything_at_once(run_topology: Any) -> None:
     feeder, topology = wired(HandingState())
     with run_topology(topology) as play:
         check(play, feeder, ALL_CALLS)
+
+
+SPOUT_CALLS: Mapping[str, Call] = MappingProxyType(
+    {
+        "emit value": lambda spout, name, odd: spout.collector.emit([odd], msg_id=name),
+        "emit values": lambda spout, name, odd: spout.collector.emit(odd, msg_id=name),
+        "emit typed": lambda spout, name, odd: spout.collector.emit(
+            [odd], msg_id=name, stream="typed"
+        ),
+        "emit key": lambda spout, name, odd: spout.collector.emit(
+            [odd], msg_id=name, stream="keyed"
+        ),
+        "emit stream": lambda spout, name, odd: spout.collector.emit([1], msg_id=name, stream=odd),
+        "emit msg_id": lambda spout, name, odd: spout.collector.emit([1], msg_id=odd),
+        "emit failing msg_id": lambda spout, name, odd: spout.collector.emit(
+            ["x"], msg_id=odd, stream="typed"
+        ),
+        "emit untracked": lambda spout, name, odd: spout.collector.emit([odd]),
+        "emit_direct": lambda spout, name, odd: spout.collector.emit_direct(
+            odd, [1], msg_id=name, stream="direct"
+        ),
+        "report_error": lambda spout, name, odd: spout.collector.report_error(odd),
+        "give_up": lambda spout, name, odd: spout.collector.give_up(name, odd),
+        "give_up msg_id": lambda spout, name, odd: spout.collector.give_up(odd, spout.failure),
+    }
+)
+
+
+class HandingSpout(ss.Spout):
+    """Hands each object to one method, with a good message behind each; catches what it raises."""
+
+    outputs = _OUTPUTS
+    failure = ss.Failure(reason=ss.Reason.FAILED, message="no use")
+
+    def __init__(self, call: str) -> None:
+        self.call = call
+
+    def open(self, config: ss.Config, context: ss.TaskContext, collector: Any) -> None:
+        self.collector = collector
+        self.left = list(OBJECTS)
+
+    def next_tuple(self) -> None:
+        if self.left:
+            name = self.left.pop()
+            with suppress(BaseException):
+                SPOUT_CALLS[self.call](self, name, OBJECTS[name]())
+            self.collector.emit([name], msg_id=("good", name))
+
+    def fail(self, msg_id: Any, failure: ss.Failure) -> None:
+        self.collector.give_up(msg_id, failure)
+
+    def exhausted(self) -> bool:
+        return not self.left
+
+
+class OddRows(ss.PartitionedSpout):
+    """Reads an object between two good messages, in one split for each."""
+
+    outputs = ("thing",)
+
+    def __init__(self, row: Callable[[Any], Any]) -> None:
+        self.row = row
+        self.left = list(OBJECTS)
+
+    def plan(self, limit: int) -> list[ss.Split]:
+        return [ss.Split(count=3, data={"odd": self.left.pop()})] if self.left else []
+
+    def read(self, split: ss.Split) -> Any:
+        yield ["before"]
+        yield self.row(OBJECTS[split.data["odd"]]())
+        yield ["after"]
+
+    def exhausted(self) -> bool:
+        return not self.left
+
+
+def sent_on(spout: Any) -> ss.Topology:
+    builder = ss.TopologyBuilder()
+    builder.set_spout("spout", spout)
+    end = builder.set_bolt("end", End(), 2).shuffle_grouping("spout")
+    if isinstance(spout, HandingSpout):
+        end.shuffle_grouping("spout", stream="typed")
+        end.fields_grouping("spout", ["key"], stream="keyed")
+        end.direct_grouping("spout", stream="direct")
+    return builder.create_topology()
+
+
+@pytest.mark.parametrize("call", SPOUT_CALLS)
+def test_a_spouts_collector(run_locally: Any, call: str) -> None:
+    """It refuses at once, so that the spout may catch it, or fails that message alone."""
+    with run_locally(sent_on(HandingSpout(call))) as play:
+        statistics = play.drain()
+    assert statistics.acked >= len(OBJECTS)
+    assert set(statistics.failures) <= {"error"}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [lambda odd: odd, lambda odd: [odd], lambda odd: ss.Unreadable(odd)],
+    ids=["row", "value", "unreadable"],
+)
+def test_rows_of_a_partitioned_spout(run_locally: Any, row: Any) -> None:
+    """The others of their split go on; what becomes of it has its dead letter."""
+    with run_locally(sent_on(OddRows(row)), {"max_retries": 1, "retry_backoff_secs": 0}) as play:
+        statistics = play.drain()
+    assert statistics.acked >= 2 * len(OBJECTS)
+    assert statistics.acked + statistics.given_up == 3 * len(OBJECTS)
+    assert statistics.dead_letters == statistics.given_up
+
+
+class OddReads(OddRows):
+    """Raises what it is handed, if that can be raised."""
+
+    def read(self, split: ss.Split) -> Any:
+        raise OBJECTS[split.data["odd"]]()
+
+
+def test_errors_of_a_read(run_locally: Any) -> None:
+    """They fail the messages of their split, whatever they say of themselves."""
+    spout = OddReads(lambda odd: odd)
+    spout.left = ["none", "error", "silent error", "exit", "group"]
+    with run_locally(sent_on(spout), {"max_retries": 1, "retry_backoff_secs": 0}) as play:
+        statistics = play.drain()
+    assert (statistics.acked, statistics.given_up) == (0, 3 * 5)
 
 
 class FailsWithError(ss.Bolt):

@@ -3,7 +3,7 @@
 Routing is the processing of the root tuple: it "acks" the seed of each root and emits the copies.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, final
@@ -29,10 +29,10 @@ from sparkstorm.execution.dispatch import Delivery, Dispatcher, MisfitError
 from sparkstorm.execution.level import quiet_gc
 from sparkstorm.execution.outbox import NO_PARENT, Anchors
 from sparkstorm.execution.packet import Note, Packet
+from sparkstorm.execution.pieces import check_count, is_a, located, pieces_of
 from sparkstorm.execution.report import Report
 from sparkstorm.execution.routing import Tasks
-from sparkstorm.execution.showing import shown
-from sparkstorm.execution.user_errors import USER_ERRORS, is_of_value, message_of, text_of
+from sparkstorm.execution.user_errors import USER_ERRORS, message_of, text_of
 from sparkstorm.metrics import TaskMetrics, skipped_in
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import Stream
@@ -283,12 +283,12 @@ _GONE = _Misfit("the source no longer has the message", Reason.EXPIRED, final=Tr
 
 def _gather(spout: PartitionedSpout, split: Split, stream: Stream) -> _Gathered:
     """Read a split; return the columns of the wanted positions, and these numbered from 0."""
-    pieces = list(_pieces(spout, split))
-    if pieces and isinstance(pieces[0], pa.RecordBatch):
-        _check_count(split, sum(piece.num_rows for piece in pieces))
+    pieces = list(pieces_of(spout, split))
+    if pieces and is_a(pieces[0], pa.RecordBatch):
+        check_count(split, sum(piece.num_rows for piece in pieces))
         columns, rows, misfits = _from_batches(pieces, stream)
     else:
-        columns, rows, misfits = _from_messages(_located(split, pieces, stream), stream)
+        columns, rows, misfits = _from_messages(located(split, pieces, stream), stream)
     if split.only is None:
         return columns, rows, misfits
     number = {position: n for n, position in enumerate(split.only)}
@@ -310,81 +310,18 @@ def read_rows(spout: PartitionedSpout, split: Split, stream: Stream) -> list[Row
 
     Of a message of several tuples, these are the first one's.
     """
-    pieces: list[Any] = list(_pieces(spout, split))
-    if pieces and isinstance(pieces[0], pa.RecordBatch):
+    pieces: list[Any] = list(pieces_of(spout, split))
+    if pieces and is_a(pieces[0], pa.RecordBatch):
         columns = _from_batches(pieces, stream)[0].values()
         pieces = list(zip(*(column.to_list() for column in columns), strict=True))
     found: dict[int, Row] = {}
-    for piece in _located(split, pieces, stream):
+    for piece in located(split, pieces, stream):
         columns_of = [piece.columns[name] for name in stream.names]
         rows = zip(*columns_of, strict=True)
         for position, row in zip(piece.positions, rows, strict=True):
             found.setdefault(position, row)
         found.update(piece.unfit)
     return [found.get(position) for position in split.only or ()]
-
-
-def _located(split: Split, pieces: list[Any], stream: Stream) -> list[Messages]:
-    """What was read, each message with its position."""
-    if pieces and isinstance(pieces[0], Messages):
-        most = split.to_read
-        for piece in pieces:
-            if max(piece.positions, default=-1) >= most:
-                raise ComponentError(f"read gave messages behind the {most} that were planned")
-        return pieces
-    _check_count(split, len(pieces))
-    checked = [_check_row(row, stream) for row in pieces]
-    unfit = {n: row for n, row in enumerate(checked) if isinstance(row, Expired | Unreadable)}
-    there = [n for n, row in enumerate(checked) if row is not None and n not in unfit]
-    values = list(zip(*(checked[n] for n in there), strict=True)) or [()] * len(stream.names)
-    columns = dict(zip(stream.names, values, strict=True))
-    return [Messages(positions=there, columns=columns, unfit=unfit)]
-
-
-def _check_row(row: Any, stream: Stream) -> tuple[Any, ...] | Expired | Unreadable | None:
-    """Return a row's values; one that is no row fails alone."""
-    if row is None or type(row) in (Expired, Unreadable):
-        return row  # type: ignore[no-any-return]
-    try:
-        values = tuple(row)
-    except BaseException as error:  # of any class, with any methods
-        if not is_of_value(error):
-            raise
-        return Unreadable(f"{shown(row)} is no sequence of values: {message_of(error)}")
-    if len(values) == len(stream.fields):
-        return values
-    return Unreadable(f"it has {len(values)} values, not {len(stream.fields)}: {shown(row)}")
-
-
-def _check_count(split: Split, count: int) -> None:
-    """A message that was planned and is not there must not pass for one that holds nothing.
-
-    Nor may one that was never planned be left out without a word.
-    """
-    wanted, most = split.to_read, _most_of(split)
-    if not wanted <= count <= (count if most is None else most):
-        planned = wanted if count < wanted else most
-        more = "" if count < wanted else " or more"
-        raise ComponentError(
-            f"read gave {count} messages{more} where {planned} were planned: yield None for a "
-            f"position that holds none, and nothing behind the last one"
-        )
-
-
-def _most_of(split: Split) -> int | None:
-    """How many messages ``read`` may give: all of a split that was narrowed; None if not known."""
-    return split.count if split.only is None else split.whole
-
-
-def _pieces(spout: PartitionedSpout, split: Split) -> Iterator[Any]:
-    """What is read, up to the first message too many: there may be no end of them."""
-    count, most = 0, _most_of(split)
-    for piece in spout.read(split):
-        yield piece
-        if most is not None and not isinstance(piece, Messages):
-            count += piece.num_rows if isinstance(piece, pa.RecordBatch) else 1
-            if count > most:
-                return
 
 
 def _from_batches(batches: Sequence[pa.RecordBatch], stream: Stream) -> _Gathered:
