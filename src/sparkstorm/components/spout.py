@@ -138,7 +138,7 @@ class Split:
     data: dict[str, Any] = field(default_factory=dict)
     size: int = 0
     only: tuple[int, ...] | None = None
-    whole: int | None = None
+    whole: int | None = field(default=None, repr=False)
     kept: tuple[Any, ...] | None = field(default=None, repr=False)
 
     @property

@@ -54,7 +54,7 @@ class _Emission:
 
     def _mine(self, tup: Tuple, verb: str) -> int:
         """Return the tuple's position, after checking that it may still be used."""
-        if not issubclass(type(tup), Tuple):
+        if type(tup) is not Tuple and not issubclass(type(tup), Tuple):
             raise TypeError(f"{self._component!r} tried to {verb} {shown(tup)}, which is no tuple")
         if tup._origin.inbox is not self._inbox:  # type: ignore[attr-defined]  # noqa: SLF001
             raise TrackingError(
