@@ -87,6 +87,26 @@ class HarmedOnce(Harmed):
         collector.emit([tup["n"]])
 
 
+class HeldCount(ss.StatefulBolt):
+    """Holds each number beyond its batch while it goes on; in the next one it tells how many."""
+
+    outputs = "n int, count long"
+
+    def execute(self, tup: ss.Tuple) -> None:
+        if not tup.is_tick:
+            self.state.tuples("held").add(self.context.batch, tup)
+            self.collector.emit([tup["n"], 0], anchors=tup)
+
+    def finish_batch(self) -> None:
+        held = self.state.tuples("held")
+        before = [
+            tup for key in sorted(held.keys()) if key < self.context.batch for tup in held.get(key)
+        ]
+        for tup in before:
+            self.collector.emit([tup["n"], len(before)])
+            self.collector.ack(tup)
+
+
 @pytest.fixture(autouse=True)
 def _ship_the_classes_of_this_module(request: pytest.FixtureRequest) -> Iterator[None]:
     """Send the bolts of this module to the workers, which cannot import it."""
@@ -164,7 +184,7 @@ def test_poison_is_found_in_its_batch(
     topology = wired(IteratorSpout(range(64), "n int"), Harmed(poisons, how))
     statistics, seen, _ = run_all(topology, spark)
     check(statistics, seen, 64, poisons)
-    assert actions(caplog) <= 2 + 6 + 3
+    assert actions(caplog) <= 2 + 6 + 4
 
 
 def test_process_that_dies_once_costs_nothing_but_a_repetition(spark: Any, tmp_path: Path) -> None:
@@ -202,6 +222,26 @@ def test_counts_that_were_written_before_the_harm_are_exact(spark: Any) -> None:
 
 
 @pytest.mark.slow
+def test_poison_that_a_finished_stage_holds_is_found_once(
+    spark: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is given up with its batch, long before it times out, and dropped where it is held."""
+    caplog.set_level(logging.WARNING)
+    builder = ss.TopologyBuilder()
+    builder.set_spout("spout", IteratorSpout(range(6), "n int"))
+    count = builder.set_bolt("count", HeldCount()).shuffle_grouping("spout")
+    count.add_configuration("tick_tuple_freq_secs", 0.2)
+    builder.set_bolt("bolt", Harmed(frozenset({2}), "exit")).shuffle_grouping("count")
+    statistics, seen, _ = run_all(
+        builder.create_topology(), spark, message_timeout_secs=_PATIENCE_SECS
+    )
+    assert (statistics.acked, statistics.given_up, statistics.pending) == (5, 1, 0)
+    assert (statistics.failures, statistics.retried) == ({"lost": 1}, 0)
+    assert sorted(pair for pair in seen if pair[1]) == [(n, 5) for n in (0, 1, 3, 4, 5)]
+    assert caplog.text.count("the job of its") == 1
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("bolt", [Harmed, HarmedSlowly], ids=["threads", "coroutines"])
 def test_poison_of_a_concurrent_bolt_is_found(spark: Any, bolt: type[Harmed]) -> None:
     """With several messages at work at once, it is still the one that is to blame."""
@@ -235,4 +275,4 @@ def test_poisons_among_ten_thousand(
     topology = wired(IteratorSpout(range(10_000), "n int"), Harmed(poisons, how))
     statistics, seen, _ = run_all(topology, spark, patience=1440, batch_timeout_secs=10)
     check(statistics, seen, 10_000, poisons)
-    assert actions(caplog) <= 2 + len(poisons) * (math.ceil(math.log2(10_000)) + 3)
+    assert actions(caplog) <= 2 + len(poisons) * (math.ceil(math.log2(10_000)) + 4)

@@ -81,10 +81,26 @@ class Tally:
     """The ack vals of one acker's roots of one batch, an array per range.
 
     The order of what comes in does not matter, nor how it is cut into pieces: XOR commutes.
+
+    Args:
+        ranges: the roots that begin in the batch.
+        acker: the number of this acker.
+        ackers: how many there are.
+        excluded: roots that the batch is run without, merged. Their tuples are left out, so a
+            held tuple (a stage that had finished before tells of it) keeps none of them open:
+            they are lost.
     """
 
-    def __init__(self, ranges: Iterable[RootRange], acker: int, ackers: int) -> None:
+    def __init__(
+        self,
+        ranges: Iterable[RootRange],
+        acker: int,
+        ackers: int,
+        *,
+        excluded: Sequence[RootRange] = (),
+    ) -> None:
         self._ranges = sorted(ranges)
+        self._excluded = excluded
         self._acker = acker
         self._ackers = ackers
         self._vals = [_seeded(r, acker, ackers) for r in self._ranges]
@@ -143,7 +159,7 @@ class Tally:
 
     def _open_ones(self, failed: U64) -> tuple[U64, U64]:
         held = np.unique(np.concatenate(self._open)) if self._open else np.empty(0, np.uint64)
-        held = held[~np.isin(held, failed)]
+        held = held[~np.isin(held, failed) & (locate(self._excluded, held) < 0)]
         which = locate(self._ranges, held)
         roots, vals = [held[:0]], [held[:0]]
         for number in _occurring(which[which >= 0]):

@@ -87,8 +87,8 @@ class BoltCollector(Protocol):
         """
         ...
 
-    def fail(self, tup: Tuple, reason: str | None = None) -> None:
-        """Fail every message that the tuple belongs to, at once."""
+    def fail(self, tup: Tuple, reason: BaseException | str | None = None) -> None:
+        """Fail every message that the tuple belongs to, at once; tell the error, or say why."""
         ...
 
     def reset_timeout(self, tup: Tuple) -> None:

@@ -92,8 +92,16 @@ class TaskContext:
             return value
 
     def count(self, name: str, amount: float = 1.0) -> None:
-        """Add to a counter of your own; it shows in the component's metrics."""
-        self._counters[name] = self._counters.get(name, 0.0) + amount
+        """Add to a counter of your own; it shows in the component's metrics.
+
+        Raises:
+            TypeError: the name is no text, or the amount no number.
+            ValueError: the name has no UTF-8.
+        """
+        if not issubclass(type(name), str):
+            raise TypeError(f"a counter is named by text, not by a {type(name).__name__}")
+        name.encode()
+        self._counters[name] = self._counters.get(name, 0.0) + float(amount)
 
     def take_counters(self) -> tuple[tuple[str, float], ...]:
         """Return the counters since the last call and reset them; called by the engine."""

@@ -129,6 +129,7 @@ class Split:
         data: what ``read`` needs to find them, of JSON's types only.
         size: estimated bytes, for the limit of pending bytes.
         only: the positions wanted, if not all; set by the engine for retries.
+        whole: how many it held before only some were wanted; set by the engine.
         kept: for each of ``only`` what the spout has kept of its message, of JSON's types, or None.
             Set by the spout's ``merge``; it stays with the message until that is done.
     """
@@ -137,6 +138,7 @@ class Split:
     data: dict[str, Any] = field(default_factory=dict)
     size: int = 0
     only: tuple[int, ...] | None = None
+    whole: int | None = field(default=None, repr=False)
     kept: tuple[Any, ...] | None = field(default=None, repr=False)
 
     @property
@@ -154,7 +156,8 @@ class Split:
         picked = tuple(positions) if source is None else tuple(source[p] for p in positions)
         size = self.size * len(picked) // max(self.count, 1)
         kept = None if self.kept is None else tuple(self.kept[p] for p in positions)
-        return replace(self, count=len(picked), only=picked, size=size, kept=kept)
+        whole = self.count if source is None else self.whole
+        return replace(self, count=len(picked), only=picked, whole=whole, size=size, kept=kept)
 
 
 class PartitionedSpout(ABC):
@@ -192,7 +195,9 @@ class PartitionedSpout(ABC):
         """Yield the values of each of the split's messages, in order (on an executor).
 
         There are ``split.to_read`` of them: those that are not wanted, too, if ``split.only`` says
-        which are (``split.count`` is their number then); the engine picks them. Yield None for a
+        which are (``split.count`` is their number then); the engine picks them, and takes no notice
+        of what stands behind them in the split. Fewer, or more than the split held when it was
+        planned, are an error: none must be left out without a word. Yield None for a
         position that holds no message; it is counted as skipped. Yield :data:`EXPIRED` for one
         whose message the source no longer has, :class:`Unreadable` for one that is broken: they
         become dead letters. Two faster ways: yield :class:`pyarrow.RecordBatch` objects of many

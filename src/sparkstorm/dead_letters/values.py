@@ -126,12 +126,12 @@ def _is_small(value: object) -> bool:
 
 
 def _as_text(value: object) -> Json:
-    if isinstance(value, Unwritable):
+    if type(value) is Unwritable:
         return {_TAG: "repr", "type": value.kind, "v": value.text}
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     try:
-        text = repr(value)
-    except Exception as error:  # noqa: BLE001 - any error of any user's __repr__
+        text = "".join(("", repr(value)))  # a plain copy, if it is of a class of the user's
+    except BaseException as error:  # noqa: BLE001 - any error of any user's __repr__
         text = f"<{kind}, whose repr raises {type(error).__name__}>"
     return {_TAG: "repr", "type": kind, "v": text[:_LONGEST_REPR]}
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sparkstorm.errors import ComponentError, SparkstormError
+from sparkstorm.execution.user_errors import message_of
 
 __all__ = ["calling"]
 
@@ -25,6 +26,4 @@ def calling(spout: str, method: str) -> Iterator[None]:
     except SparkstormError:
         raise
     except Exception as error:
-        raise ComponentError(
-            f"spout {spout!r} raised in {method}: {type(error).__name__}: {error}"
-        ) from error
+        raise ComponentError(f"spout {spout!r} raised in {method}: {message_of(error)}") from error

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import final
 
 from sparkstorm.errors import CheckpointError, SparkstormError
+from sparkstorm.execution.user_errors import message_of
 
 __all__ = ["Fault"]
 
@@ -39,7 +40,7 @@ class Fault:
             raise
         except Exception as error:
             self._error = CheckpointError(
-                f"{what}: {type(error).__name__}: {error}. Mend that, and start the topology again "
+                f"{what}: {message_of(error)}. Mend that, and start the topology again "
                 f"on the same checkpoint"
             )
             raise

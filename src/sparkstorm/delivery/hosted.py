@@ -16,16 +16,19 @@ from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.delivery.attempts import Attempts, FailedMessage
 from sparkstorm.delivery.calling import calling
+from sparkstorm.delivery.handed_over import emitted_row, failure_of, known_task
 from sparkstorm.delivery.intake import Intake, Lot, Messages
 from sparkstorm.delivery.letters import LetterWriter, alike, given_up_text
 from sparkstorm.delivery.originals import GONE, Original, Originals, PendingLoad
 from sparkstorm.delivery.packing import encode_rows, packed_load
 from sparkstorm.delivery.remembered import DIED_OF_IT, FIRST_TRY, Tries, digests_of
 from sparkstorm.delivery.retry import RetryPolicy
-from sparkstorm.errors import EmitError, SparkstormError, SpoutConnectionError
+from sparkstorm.errors import SparkstormError, SpoutConnectionError
 from sparkstorm.execution.columns import CoderError
 from sparkstorm.execution.packet import Body
 from sparkstorm.execution.reading import Load
+from sparkstorm.execution.showing import named
+from sparkstorm.execution.user_errors import message_of, text_of
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.verdicts import Failure, Reason
@@ -73,7 +76,7 @@ class _Collector:
 
     def report_error(self, error: BaseException | str) -> None:
         """Show an error to whoever watches the topology."""
-        self._task.log("error", str(error) or type(error).__name__)
+        self._task.log("error", text_of(error))
 
 
 @final
@@ -173,7 +176,7 @@ class HostedTask:
             raise
         except Exception as error:  # user code: whatever keeps the source from opening
             raise SpoutConnectionError(
-                f"spout {self.component!r} could not be opened: {type(error).__name__}: {error}"
+                f"spout {self.component!r} could not be opened: {message_of(error)}"
             ) from error
         self._is_open = True
 
@@ -198,23 +201,17 @@ class HostedTask:
         self, values: Sequence[Any], msg_id: Hashable, stream: str, direct: int | None
     ) -> None:
         """Take in one emitted message."""
-        declared = self._plan.spec(self.component).streams.get(stream)
-        if declared is None:
-            raise EmitError(f"spout {self.component!r} declares no stream {stream!r}")
-        if len(values) != len(declared.fields) or (direct is None) == declared.direct:
-            raise EmitError(
-                f"spout {self.component!r} emitted {list(values)!r} to stream {stream!r}, which "
-                f"has the fields {', '.join(declared.names)}"
-                f"{' and is direct' if declared.direct else ''}"
-            )
+        row = emitted_row(self._plan, self.component, values, stream, direct=direct is not None)
+        if direct is not None:
+            direct = known_task(self._plan, self.component, direct)
         tracked = msg_id is not None and self._plan.tracked
         tries = self._attempts.emitted(msg_id) if tracked else FIRST_TRY
         if tries.width == 1 and self._policy.delay(attempt=tries.attempt - 1, key=0) is None:
-            original = Original(stream, tuple(values), direct, self._letters.now())
+            original = Original(stream, row, direct, self._letters.now())
             self._refused.append((msg_id, DIED_OF_IT, original))
             return
         lot = Lot(stream, tracked, tries.attempt, tries.width)
-        self._intake.add(lot, tuple(values), msg_id, direct)
+        self._intake.add(lot, row, msg_id, direct)
         self._arrived.set()
         if msg_id is not None and not tracked:
             self._spout.ack(msg_id)
@@ -275,6 +272,7 @@ class HostedTask:
 
     def give_up(self, msg_id: Hashable, failure: Failure) -> None:
         """Note that a message will not be tried again: its dead letter is written on return."""
+        failure = failure_of(failure, self.component, self.task)
         self._post(self._bury(msg_id, failure))
 
     def log(self, level: str, text: str) -> None:
@@ -380,7 +378,7 @@ class HostedTask:
                 final=True,
             )
             msg_id = taken.msg_ids[row]
-            self.log("error", f"message {msg_id!r} cannot be sent: {failure.message}")
+            self.log("error", f"message {named(msg_id)} cannot be sent: {failure.message}")
             if msg_id is not None and self._plan.tracked:
                 values, direct = tuple(taken.rows[row]), taken.direct_of(row)
                 original = Original(key.stream, values, direct, self._letters.now())

@@ -9,6 +9,7 @@ from typing import final
 from sparkstorm.acking.ids import U64
 from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.errors import ComponentError, SparkstormError
+from sparkstorm.execution.user_errors import message_of
 from sparkstorm.verdicts import Failure
 
 __all__ = ["HostedThread"]
@@ -63,7 +64,7 @@ class HostedThread(threading.Thread):
             where = traceback.extract_tb(error.__traceback__)[-1]
             self._broken(
                 ComponentError(
-                    f"spout {self._task.component!r} failed: {type(error).__name__}: {error} "
+                    f"spout {self._task.component!r} failed: {message_of(error)} "
                     f"({where.filename}, line {where.lineno})"
                 )
             )

@@ -13,6 +13,7 @@ from sparkstorm.components.spout import Expired, PartitionedSpout, Split, Unread
 from sparkstorm.dead_letters.values import from_json, to_json
 from sparkstorm.errors import SpoutConnectionError
 from sparkstorm.execution.reading import Row, read_rows
+from sparkstorm.execution.user_errors import USER_ERRORS, message_of, text_of
 from sparkstorm.streams import Stream
 
 __all__ = ["Payload", "read_payloads", "read_payloads_apart"]
@@ -40,8 +41,8 @@ def read_payloads(spout: PartitionedSpout, split: Split, stream: Stream) -> list
         origins = spout.origins(split)
     except SpoutConnectionError:
         raise
-    except Exception as error:  # noqa: BLE001 - user code: the letter goes without
-        return _without(split, f"the payload could not be read: {type(error).__name__}: {error}")
+    except USER_ERRORS as error:  # the letter goes without
+        return _without(split, f"the payload could not be read: {message_of(error)}")
     return [
         _payload(row)._replace(origin=origin) for row, origin in zip(rows, origins, strict=True)
     ]
@@ -78,7 +79,7 @@ def _payload(row: Row) -> Payload:
     if isinstance(row, Expired):
         return Payload(None, "the source no longer has the message")
     if isinstance(row, Unreadable):
-        return Payload(None, f"its values cannot be made out: {row.why}")
+        return Payload(None, f"its values cannot be made out: {text_of(row.why)}")
     return Payload(row)
 
 

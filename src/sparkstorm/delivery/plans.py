@@ -214,6 +214,7 @@ def _split_to_json(split: Split) -> dict[str, Any]:
         "data": split.data,
         "size": split.size,
         "only": split.only,
+        "whole": split.whole,
         "kept": split.kept,
     }
 
@@ -225,5 +226,6 @@ def _split_from_json(data: dict[str, Any]) -> Split:
         data=data["data"],
         size=data["size"],
         only=None if only is None else tuple(only),
+        whole=data["whole"],
         kept=None if kept is None else tuple(kept),
     )

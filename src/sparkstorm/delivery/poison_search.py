@@ -7,20 +7,25 @@ second look. Then all the rest is run as the batch, and only if that fails, too,
 taken up behind the message found. For p such messages among n that is about p · log2 n actions,
 all inside one batch.
 
-Before a message is condemned it must fail a *trial*, alone, with Spark's own retries and all the
-time that a batch may take; and right after it a probe without any message must pass. So neither a
-worker that was killed by chance, nor a slow message, nor a cluster that is away condemns anything:
-they cost a few actions more.
+Before a message is condemned it must fail two *trials*, alone, with Spark's own retries and all the
+time that a batch may take; between them a probe without any message must pass. And no word counts
+before the batch has passed without it. So neither a worker that was killed by chance, nor a slow
+message, nor a cluster that is away condemns anything: they cost a few actions more. For the last
+suspect is often found by elimination, since all others pass: a batch that failed by accident, and
+a single trial that does, would otherwise condemn any message.
 
 ::
 
     WHOLE ──failed──► CONTROL ──passed──► HALVE ⟲ ──one left──► TRIAL ──failed──► CONFIRM
                          │                  ▲                     │ passed           │ passed
-                         │ failed           ╰──failed── REST ◄────┴──────────────────┤
-                         ▼                               │ nothing left to suspect    │ too many
-                     HOPELESS ◄──nothing left── PART ⟲ ◄─┴────────────────────────────╯
+                         │ failed           ╰──failed── REST ◄────┴─────── AGAIN ◄───╯
+                         │                               ▲ │      passed     │ failed
+                         │                               ╰─┼──condemned──────┤
+                         ▼         nothing left to suspect │                 │ too many
+                     HOPELESS ◄──nothing left── PART ⟲ ◄───┴─────────────────╯
 
-WHOLE, REST and PART run the batch itself: if one passes, the batch is done.
+WHOLE, REST and PART run the batch itself: if one passes, the batch is done. If CONFIRM fails, or
+AGAIN has condemned as many as are looked for and none has passed, that is HOPELESS, too.
 """
 
 from collections.abc import Sequence
@@ -50,7 +55,7 @@ class Action:
 @final
 @dataclass(frozen=True, slots=True)
 class Poison:
-    """A message that failed its trial; ``hung``: it ran out of time, else its process ended."""
+    """A message that failed its trials; ``hung``: it ran out of time, else its process ended."""
 
     root: int
     hung: bool
@@ -62,6 +67,7 @@ class _Step(Enum):
     HALVE = auto()
     TRIAL = auto()
     CONFIRM = auto()
+    AGAIN = auto()
     REST = auto()
     PART = auto()
     HOPELESS = auto()
@@ -72,6 +78,7 @@ _PURPOSES = {
     _Step.REST: Purpose.BATCH,
     _Step.PART: Purpose.BATCH,
     _Step.TRIAL: Purpose.TRIAL,
+    _Step.AGAIN: Purpose.TRIAL,
 }
 
 
@@ -92,7 +99,9 @@ class PoisonSearch:
     (RootRange(first=0, count=2), RootRange(first=3, count=1))
     >>> search.failed(); search.action.purpose.value
     'trial'
-    >>> search.failed(); search.passed(); search.poisons
+    >>> search.failed(); search.passed(); search.action.purpose.value  # once more, to be sure
+    'trial'
+    >>> search.failed(); search.poisons
     (Poison(root=2, hung=False),)
     >>> search.action
     Action(purpose=<Purpose.BATCH: 'batch'>, messages=3, excluded=(RootRange(first=2, count=1),))
@@ -118,10 +127,9 @@ class PoisonSearch:
         self._kept = self._count  # how far PART goes
         self._found: list[tuple[int, Poison]] = []
         self._max_poisons = max_poisons
-        self._hung = False
         self._step = _Step.CONTROL if hung else _Step.WHOLE
         self.mistakes = 0
-        """How often the search led to a message that passed its trial."""
+        """How often the search led to a message that passed a trial."""
 
     @property
     def action(self) -> Action:
@@ -156,12 +164,12 @@ class PoisonSearch:
             case _Step.HALVE:
                 self._good = self._middle
                 self._look_on()
-            case _Step.TRIAL:
+            case _Step.TRIAL | _Step.AGAIN:
                 self._good += 1
                 self.mistakes += 1
                 self._step = _Step.REST
             case _Step.CONFIRM:
-                self._condemn()
+                self._step = _Step.AGAIN
 
     def failed(self, *, hung: bool = False) -> None:
         """Note that the action failed: by the time limit if ``hung``."""
@@ -172,8 +180,9 @@ class PoisonSearch:
                 self._bad = self._middle
                 self._look_on()
             case _Step.TRIAL:
-                self._hung = hung
                 self._step = _Step.CONFIRM
+            case _Step.AGAIN:
+                self._condemn(hung)
             case _Step.REST:
                 self._bad = self._count
                 self._look_on()
@@ -191,9 +200,9 @@ class PoisonSearch:
         else:
             self._step = _Step.TRIAL if self.suspects == 1 else _Step.HALVE
 
-    def _condemn(self) -> None:
+    def _condemn(self, hung: bool) -> None:
         [span] = self._roots([(self._good, self._good + 1)])
-        self._found.append((self._good, Poison(span.first, self._hung)))
+        self._found.append((self._good, Poison(span.first, hung)))
         self._good += 1
         self._bad = self._count
         if len(self._found) < self._max_poisons:
@@ -218,7 +227,7 @@ class PoisonSearch:
                 return 0, 0
             case _Step.HALVE:
                 return self._good, self._middle
-            case _Step.TRIAL:
+            case _Step.TRIAL | _Step.AGAIN:
                 return self._good, self._good + 1
             case _Step.PART:
                 return 0, self._kept

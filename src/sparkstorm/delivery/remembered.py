@@ -65,7 +65,11 @@ def digest_of(msg_id: Hashable) -> int:
     >>> digest_of(("queue", 7)) == digest_of(("queue", 7)) != digest_of(("queue", "7"))
     True
     """
-    return int.from_bytes(hashlib.blake2b(repr(msg_id).encode(), digest_size=8).digest(), "little")
+    try:
+        text = repr(msg_id).encode(errors="surrogatepass")
+    except BaseException:  # noqa: BLE001 - an id is of any class: this one starts anew each time
+        text = f"{type(msg_id).__name__} {id(msg_id)}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
 def company_of(width: int) -> int:

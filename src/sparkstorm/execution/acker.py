@@ -22,7 +22,7 @@ def run_ackers(
 ) -> list[Delivery]:
     """Run the acker tasks of a partition; also those that nothing came in for."""
     tallies = {
-        task: Tally(batch.ranges, acker, len(plan.ackers))
+        task: Tally(batch.ranges, acker, len(plan.ackers), excluded=batch.excluded)
         for acker, task in enumerate(plan.ackers)
         if plan.home(task) == partition
     }

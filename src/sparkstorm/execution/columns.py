@@ -16,6 +16,7 @@ from sparkstorm.execution.fitting import fitting_array, fitting_pieces, joined
 from sparkstorm.execution.hashing import hash_array, hash_value, hash_values
 from sparkstorm.execution.pickles import NotingPickler
 from sparkstorm.execution.showing import shown
+from sparkstorm.execution.user_errors import is_of_value, message_of, words_of
 from sparkstorm.streams import Field
 
 __all__ = [
@@ -264,7 +265,9 @@ def pickled(values: list[Any]) -> bytes:
     pickler.fast = True  # no references to what was written before
     try:
         pickler.dump(values)
-    except Exception:  # noqa: BLE001 - any error of any user's __reduce__
+    except BaseException as error:  # of any user's __reduce__
+        if not is_of_value(error):
+            raise
         return _readable(values, _pickled_with_references(values))
     data = buffer.getvalue()
     return data if pickler.is_safe else _readable(values, data)
@@ -274,9 +277,11 @@ def _readable(values: list[Any], data: bytes) -> bytes:
     """Return the pickle, after trying it: the reader could not fail one value alone as cheaply."""
     try:
         pickle.loads(data)  # noqa: S301 - our own
-    except Exception as error:  # noqa: BLE001 - any error of any user's __init__
+    except BaseException as error:  # of any user's __init__
+        if not is_of_value(error):
+            raise
         rows = _rows_where(lambda value: pickle.loads(pickle.dumps(value)), values)  # noqa: S301
-        why = f"{type(error).__name__}: {error}"
+        why = message_of(error)
         raise CoderError(f"a value can be pickled, but not be read again: {why}", rows) from None
     return data
 
@@ -284,9 +289,11 @@ def _readable(values: list[Any], data: bytes) -> bytes:
 def _pickled_with_references(values: list[Any]) -> bytes:
     try:
         return pickle.dumps(values, pickle.HIGHEST_PROTOCOL)
-    except Exception as error:  # noqa: BLE001 - as above
+    except BaseException as error:  # as above
+        if not is_of_value(error):
+            raise
         raise CoderError(
-            f"a value cannot be pickled: {error}", _rows_where(pickle.dumps, values)
+            f"a value cannot be pickled: {words_of(error)}", _rows_where(pickle.dumps, values)
         ) from None
 
 
@@ -305,8 +312,10 @@ def _faults(fails: Callable[[Any], object], values: Sequence[Any]) -> dict[int, 
     for row, value in enumerate(values):
         try:
             fails(value)
-        except Exception as error:  # noqa: BLE001 - as above
-            faults[row] = str(error)
+        except BaseException as error:  # as above
+            if not is_of_value(error):
+                raise
+            faults[row] = words_of(error)
     return faults
 
 
@@ -348,7 +357,9 @@ def _untyped_array(values: list[Any]) -> pa.Array | None:
 def _typed_array(field: Field, values: list[Any]) -> pa.Array:
     try:
         return fitting_array(field.type, values)
-    except Exception:  # noqa: BLE001 - values of the user's, with any methods
+    except BaseException as error:  # values of the user's, with any methods
+        if not is_of_value(error):
+            raise
         pieces = list(fitting_pieces(field.type, values))
     misfits = [start for start, piece in pieces if piece is None]
     if misfits:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, final
 
 from sparkstorm.components.bolt import AnyBolt, Bolt
-from sparkstorm.execution.user_errors import USER_ERRORS, refuse_result
+from sparkstorm.execution.user_errors import is_of_call, refuse_result
 from sparkstorm.tuples import Tuple
 
 __all__ = ["Recording", "is_async", "run_concurrently"]
@@ -124,7 +124,9 @@ def _call_recorded(bolt: Any, tup: Tuple) -> Recording:
     recording = Recording()
     try:
         refuse_result(_call(bolt, tup, recording))
-    except USER_ERRORS as error:  # it is raised again by replay
+    except BaseException as error:  # it is raised again by replay
+        if not is_of_call(error):
+            raise
         recording._error = error  # noqa: SLF001
     return recording
 
@@ -148,6 +150,8 @@ async def _await_one(bolt: Any, tup: Tuple, gate: asyncio.Semaphore) -> Recordin
         recording = Recording()
         try:
             await _call(bolt, tup, recording)
-        except USER_ERRORS as error:  # as above
+        except BaseException as error:  # as above
+            if not is_of_call(error):
+                raise
             recording._error = error  # noqa: SLF001
         return recording

@@ -21,6 +21,7 @@ cdef class BasicEmission(_Emission):
 cdef class BoltEmission(_Emission):
     cdef public Tuple input
     cdef public bytearray _status
+    cdef public object _tracebacks
 
     @cython.locals(mine=Tuple)
     cpdef ack(self, tup)

@@ -12,6 +12,8 @@ from sparkstorm.errors import EmitError, TrackingError
 from sparkstorm.execution.inbox import ACKED, Inbox
 from sparkstorm.execution.outbox import NO_PARENT, Outbox, Parent
 from sparkstorm.execution.report import Report
+from sparkstorm.execution.showing import shown
+from sparkstorm.execution.user_errors import Tracebacks, text_of
 from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.tuples import Tuple
 from sparkstorm.verdicts import Failure, Reason
@@ -39,29 +41,33 @@ class _Emission:
 
     def report_error(self, error: BaseException | str) -> None:
         """Show an error to whoever watches the topology; nothing fails by it."""
-        self._report.log("error", str(error) or type(error).__name__)
+        self._report.log("error", text_of(error))
 
     def _box(self, stream: str) -> Outbox:
         box = self._boxes.get(stream)
         if box is None:
             known = ", ".join(sorted(self._boxes)) or "none"
-            raise EmitError(f"{self._component!r} emits to stream {stream!r}; it declares {known}")
+            raise EmitError(
+                f"{self._component!r} emits to stream {shown(stream)}; it declares {known}"
+            )
         return box
 
     def _mine(self, tup: Tuple, verb: str) -> int:
         """Return the tuple's position, after checking that it may still be used."""
+        if type(tup) is not Tuple and not issubclass(type(tup), Tuple):
+            raise TypeError(f"{self._component!r} tried to {verb} {shown(tup)}, which is no tuple")
         if tup._origin.inbox is not self._inbox:  # type: ignore[attr-defined]  # noqa: SLF001
             raise TrackingError(
-                f"{self._component!r} tried to {verb} {tup!r}, which this task did not receive in "
-                f"this batch: ack in finish_batch, or hold it in state.tuples(name) and take it "
-                f"from there"
+                f"{self._component!r} tried to {verb} {shown(tup)}, which this task did not "
+                f"receive in this batch: ack in finish_batch, or hold it in state.tuples(name) "
+                f"and take it from there"
             )
         index = tup._index  # noqa: SLF001
         state = self._inbox.status[index]
         if state:
             done = "acked" if state == ACKED else "failed"
             raise TrackingError(
-                f"{self._component!r} tried to {verb} {tup!r}, which it has already {done}"
+                f"{self._component!r} tried to {verb} {shown(tup)}, which it has already {done}"
             )
         return index
 
@@ -127,6 +133,7 @@ class BoltEmission(_Emission):
         """Start a batch."""
         super().begin(inbox)
         self.input: Tuple | None = None
+        self._tracebacks = Tracebacks()
         self._status = inbox.status
 
     def emit(
@@ -164,8 +171,8 @@ class BoltEmission(_Emission):
         self._inbox.others.append(index)
         self._status[index] = ACKED
 
-    def fail(self, tup: Tuple, reason: str | None = None) -> None:
-        """Fail every message that the tuple belongs to, at once."""
+    def fail(self, tup: Tuple, reason: object = None) -> None:
+        """Fail every message that the tuple belongs to, at once; the reason may be an exception."""
         index = self._mine(tup, "fail")
         if tup is self.input:
             self.input = None
@@ -175,7 +182,8 @@ class BoltEmission(_Emission):
                 reason=Reason.FAILED,
                 component=self._component,
                 task=self._inbox.task,
-                message=reason or "the bolt called fail",
+                message="the bolt called fail" if reason is None else text_of(reason),
+                traceback=self._traceback(reason),
             ),
         )
 
@@ -186,4 +194,9 @@ class BoltEmission(_Emission):
             return self._mine(anchors, "anchor to")
         with suppress(TypeError, AttributeError):  # none, or not of tuples
             return tuple({self._mine(one, "anchor to"): None for one in anchors})
-        raise EmitError(f"anchors of {self._component!r} are tuples, not {anchors!r}")
+        raise EmitError(f"anchors of {self._component!r} are tuples, not {shown(anchors)}")
+
+    def _traceback(self, reason: object) -> str:
+        if not issubclass(type(reason), BaseException):
+            return ""
+        return self._tracebacks.text(reason)  # type: ignore[arg-type]

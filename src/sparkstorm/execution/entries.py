@@ -7,6 +7,7 @@ from typing import Any, Protocol, final
 from sparkstorm.errors import EmitError
 from sparkstorm.execution.hashing import hash_value
 from sparkstorm.execution.marks import DELETED
+from sparkstorm.execution.showing import shown
 
 __all__ = ["Base", "EntryStore", "MemoryEntries", "StoredEntries", "entry_id"]
 
@@ -152,8 +153,8 @@ class StoredEntries:
                 name = self._names[key] = f"{self._prefix}{entry_id(key)}"
             except EmitError:
                 raise TypeError(
-                    f"{key!r} cannot be a key of a state in RocksDB: use text, bytes, numbers, "
-                    f"booleans, None, dates, decimals or tuples of these"
+                    f"{shown(key)} cannot be a key of a state in RocksDB: use text, bytes, "
+                    f"numbers, booleans, None, dates, decimals or tuples of these"
                 ) from None
         return name
 

@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from sparkstorm.execution.user_errors import is_of_value
+
 __all__ = ["Piece", "fitting_array", "fitting_pieces", "joined"]
 
 Piece: TypeAlias = tuple[int, pa.Array | None]
@@ -38,7 +40,9 @@ def fitting_pieces(kind: pa.DataType, values: list[Any], start: int = 0) -> Iter
     """
     try:
         yield start, fitting_array(kind, values)
-    except Exception:  # noqa: BLE001 - values of the user's, with any methods
+    except BaseException as error:  # values of the user's, with any methods
+        if not is_of_value(error):
+            raise
         if len(values) == 1:
             yield start, None
             return

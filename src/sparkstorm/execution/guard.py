@@ -8,6 +8,7 @@ import cloudpickle
 from sparkstorm.components.bolt import AnyBolt
 from sparkstorm.errors import AttributeStateError, TrackingError
 from sparkstorm.execution.key_values import KeyValues
+from sparkstorm.execution.user_errors import is_of_value
 
 __all__ = ["AttributeGuard", "AttributeKeeper", "pickled_attributes"]
 
@@ -144,6 +145,7 @@ def pickled_attributes(component: str, bolt: AnyBolt) -> dict[str, bytes]:
                 f"bolt {component!r} ({type(bolt).__name__}) keeps a tuple in its "
                 f"attribute {name!r} after the batch: {error}"
             ) from error
-        except Exception:  # noqa: BLE001, S112 - any __reduce__ may raise anything
-            continue
+        except BaseException as error:  # any __reduce__ may raise anything
+            if not is_of_value(error):
+                raise
     return pickled

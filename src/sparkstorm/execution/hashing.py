@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sparkstorm.acking.ids import U64, mix64
 from sparkstorm.errors import EmitError
 from sparkstorm.execution.showing import shown
+from sparkstorm.execution.user_errors import is_of_value, message_of
 
 __all__ = ["combine", "hash_array", "hash_value", "hash_values"]
 
@@ -57,9 +58,11 @@ def hash_value(value: Any) -> int:
         return _hash(value)
     except EmitError:
         raise
-    except Exception as error:  # odd values: NaT, a time zone of the user's, tuples without end
+    except BaseException as error:  # odd values: NaT, a user's time zone, tuples without end
+        if not is_of_value(error):
+            raise
         kind = type(value).__name__
-        raise EmitError(f"cannot group by a {kind}: {type(error).__name__}: {error}") from error
+        raise EmitError(f"cannot group by a {kind}: {message_of(error)}") from error
 
 
 def _hash(value: Any) -> int:

@@ -12,13 +12,17 @@ count twice. A tuple of several roots stays as long as one of them is open; what
 the others falls away in the ledger. Untracked tuples come from nowhere again, so they stay.
 """
 
+import pickle
 from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple, final
 
 from sparkstorm.errors import TrackingError
+from sparkstorm.execution.columns import pickled
 from sparkstorm.execution.inbox import OPEN, Inbox, PacketOrigin
-from sparkstorm.execution.marks import DELETED, MISSING
+from sparkstorm.execution.marks import ATOMS, DELETED, MISSING, Kept
+from sparkstorm.execution.showing import shown
 from sparkstorm.execution.spaces import Space
+from sparkstorm.execution.state_names import check_key
 from sparkstorm.execution.undo import Call
 from sparkstorm.tuples import Tuple
 
@@ -29,7 +33,7 @@ class _Record(NamedTuple):
     """A held tuple as it is stored."""
 
     key: Any
-    values: tuple[Any, ...]
+    values: tuple[Any, ...] | Kept
     names: tuple[str, ...]
     component: str
     stream: str
@@ -97,18 +101,21 @@ class Bag(Space):
 
     def add(self, key: Any, tup: Tuple) -> None:
         """Hold a tuple under a key."""
+        check_key(key)
         index = self._mine(tup)
         place = self._holding.place_of(index)
         if place is not None:
             if place[0] is self and self.find(place[1]).key == key:
                 return
             raise TrackingError(
-                f"{tup!r} is held already, under the key {place[0].find(place[1]).key!r} of "
+                f"{shown(tup)} is held already, under the key "
+                f"{shown(place[0].find(place[1]).key)} of "
                 f"{place[0].name!r}: remove it there first"
             )
+        record = self._record(key, tup, index)
         number = self._holding.next_number()
         self._lend(number, index, tup)
-        self.change(number, self._record(key, tup, index))
+        self.change(number, record)
 
     def get(self, key: Any) -> list[Tuple]:
         """Return what is held under a key, the oldest first."""
@@ -267,7 +274,7 @@ class Bag(Space):
                 inbox, inbox.fields(record.names), record.component, record.stream, record.task
             )
             index = inbox.adopt(record.roots, record.shares, record.attempt)
-            tup = Tuple(record.values, origin, index)
+            tup = Tuple(_values_of(record), origin, index)
             self._lend(number, index, tup)
         return tup
 
@@ -276,14 +283,16 @@ class Bag(Space):
         self._holding.place(index, self, number)
 
     def _mine(self, tup: Tuple) -> int:
+        if not issubclass(type(tup), Tuple):
+            raise TrackingError(f"{shown(tup)} cannot be held: it is no tuple")
         index, inbox = tup._index, self._holding.inbox  # noqa: SLF001
         if tup._origin.inbox is not inbox:  # type: ignore[attr-defined]  # noqa: SLF001
             raise TrackingError(
-                f"{tup!r} cannot be held any more: this task did not receive it in this batch, "
-                f"and it was not held at the batch's end"
+                f"{shown(tup)} cannot be held any more: this task did not receive it in this "
+                f"batch, and it was not held at the batch's end"
             )
         if inbox.status[index] != OPEN:
-            raise TrackingError(f"{tup!r} cannot be held: it was acked or failed before")
+            raise TrackingError(f"{shown(tup)} cannot be held: it was acked or failed before")
         return index
 
     def _record(self, key: Any, tup: Tuple, index: int) -> _Record:
@@ -291,7 +300,7 @@ class Bag(Space):
         roots, shares = inbox.pairs_of(index)
         return _Record(
             key=key,
-            values=tuple(tup.values),
+            values=_to_keep(tuple(tup.values)),
             names=origin.names,
             component=origin.component,
             stream=origin.stream,
@@ -302,3 +311,19 @@ class Bag(Space):
             run=inbox.batch.run,
             since=inbox.batch.time,
         )
+
+
+def _to_keep(values: tuple[Any, ...]) -> tuple[Any, ...] | Kept:
+    """Return values that stay as they are, and that the batch's log can take.
+
+    Raises:
+        CoderError: one of them cannot be pickled, or not be read again; whoever wants to hold it
+            hears of it now, since no batch could be begun or written with it.
+    """
+    return values if ATOMS.issuperset(map(type, values)) else Kept(pickled(list(values)))
+
+
+def _values_of(record: _Record) -> tuple[Any, ...]:
+    if not isinstance(record.values, Kept):
+        return record.values
+    return tuple(pickle.loads(record.values.data))  # noqa: S301 - our own worker's

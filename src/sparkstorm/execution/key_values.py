@@ -5,14 +5,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from sparkstorm.execution.entries import Base
-from sparkstorm.execution.marks import DELETED, MISSING, Kept
+from sparkstorm.execution.marks import ATOMS, DELETED, MISSING, Kept
 from sparkstorm.execution.spaces import Space
+from sparkstorm.execution.state_names import check_key
 from sparkstorm.execution.undo import Call
 
 __all__ = ["KeyValues", "has_prefix"]
-
-_ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
-"""Types whose values cannot change in place: kept as they are."""
 
 
 class KeyValues(Space):
@@ -38,14 +36,17 @@ class KeyValues(Space):
 
     def put(self, key: Any, value: Any) -> None:
         """Set the value of a key."""
-        if type(value) is not int and type(value) not in _ATOMS:
+        if type(value) is not int and type(value) not in ATOMS:
             value = Kept(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
         call, fresh = self._call, self._fresh
         try:
             old = fresh[key]
         except KeyError:
             old = MISSING
-            self._count += key not in self._base
+            if key not in self._base:
+                if type(key) is not str:
+                    check_key(key)
+                self._count += 1
         else:
             if old is DELETED:
                 self._count += 1

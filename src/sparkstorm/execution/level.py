@@ -8,7 +8,7 @@ from itertools import chain
 from typing import final
 
 from sparkstorm.execution.batch import BatchInfo
-from sparkstorm.execution.dispatch import Delivery
+from sparkstorm.execution.dispatch import Delivery, Dispatcher
 from sparkstorm.execution.exclusion import leave_out
 from sparkstorm.execution.packet import Kind, Packet, PacketHead, read_head
 from sparkstorm.execution.report import Report
@@ -108,17 +108,28 @@ class Workshop:
             task = self._tasks[number] = BoltTask(self.plan, component, number)
         decoded = [Packet.decode(data) for data in received]
         packets = [packet for packet in decoded if packet.head.kind is Kind.DATA]
-        if run.batch.excluded:
-            packets = [leave_out(packet, run.batch) for packet in packets]
+        packets, failed = self._leave_out(number, run, packets)
         if task.state is None or run.store is None:
-            return task.run(packets, run.batch, run.partition)
+            sent, report = task.run(packets, run.batch, run.partition)
+            return failed + sent, report
         ended = [p.roots().tolist() for p in decoded if p.head.kind is Kind.ENDED]
         index = number - self.plan.tasks[component].start
         store = run.store(f"{component}/{index}")
         task.state.load(store)
         sent, report = task.run(packets, run.batch, run.partition, chain.from_iterable(ended))
         task.state.write(store, run.batch.number, run.attempt)
-        return sent, report
+        return failed + sent, report
+
+    def _leave_out(
+        self, number: int, run: StageRun, packets: list[Packet]
+    ) -> tuple[list[Packet], list[Delivery]]:
+        """Leave the batch's excluded roots out; fail what else belongs to their tuples."""
+        if not run.batch.excluded:
+            return packets, []
+        kept, notes = leave_out(packets, run.batch)
+        # A lane of its own: the task itself numbers its packets from the first one's beginning.
+        dispatcher = Dispatcher(self.plan, number, run.partition, run.batch, lane=1)
+        return kept, dispatcher.fail(notes)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from sparkstorm.components.bolt import BasicBolt, Bolt
 from sparkstorm.execution.emission import BasicEmission, BoltEmission
 from sparkstorm.execution.inbox import Inbox, PacketOrigin
 from sparkstorm.execution.undo import Call
-from sparkstorm.execution.user_errors import USER_ERRORS, refuse_result
+from sparkstorm.execution.user_errors import is_of_call, refuse_result
 from sparkstorm.planning.plan import Plan
 from sparkstorm.tuples import Fields, Tuple
 
@@ -54,7 +54,9 @@ def run_basic(
                     result = execute(tup, emission)
                     if result is not None:
                         refuse_result(result)
-            except USER_ERRORS as error:
+            except BaseException as error:
+                if not is_of_call(error):
+                    raise
                 failed(index, error)
             ends.append(len(rows))  # what end_input does, without another call
             index += 1
@@ -82,7 +84,9 @@ def run_bolt(
                     result = execute(tup)
                     if result is not None:
                         refuse_result(result)
-            except USER_ERRORS as error:
+            except BaseException as error:
+                if not is_of_call(error):
+                    raise
                 failed(index, error)
             if others:
                 others.clear()

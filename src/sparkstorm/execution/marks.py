@@ -2,7 +2,10 @@
 
 from typing import Any, Final, final
 
-__all__ = ["DELETED", "MISSING", "Kept"]
+__all__ = ["ATOMS", "DELETED", "MISSING", "Kept"]
+
+ATOMS: Final = frozenset({str, int, float, bool, bytes, type(None)})
+"""Types whose values cannot change in place: kept as they are."""
 
 MISSING: Final[Any] = object()
 """Stands for an entry that is not there."""

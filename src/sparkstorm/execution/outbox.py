@@ -1,5 +1,6 @@
 """Outboxes: what a task emitted to one stream in one batch, before it is routed."""
 
+import operator
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,11 +12,20 @@ from sparkstorm.acking.lineage import Indexes
 from sparkstorm.errors import EmitError
 from sparkstorm.execution.columns import Column, make_column
 from sparkstorm.execution.routing import Tasks
+from sparkstorm.execution.showing import shown
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import Stream
 from sparkstorm.topology.grouping import FieldsGrouping, PartialKey
 
-__all__ = ["NO_PARENT", "Anchors", "Emitted", "Outbox", "Parent", "make_outboxes"]
+__all__ = [
+    "NO_PARENT",
+    "Anchors",
+    "Emitted",
+    "Outbox",
+    "Parent",
+    "make_outboxes",
+    "task_number",
+]
 
 Parent: TypeAlias = "int | tuple[int, ...]"
 """The input(s) that a tuple is anchored to, by position; NO_PARENT for none."""
@@ -66,6 +76,8 @@ class Outbox:
         """
         if len(values) != self.width or (task is None) == self.stream.direct:
             raise self._misfit(values, task)
+        if task is not None:
+            task = task_number(task)
         if self.wanted:
             self.rows.append(values[0] if self.width == 1 else tuple(values))
             self.parents.append(parent)
@@ -140,11 +152,28 @@ class Outbox:
         if len(values) != self.width:
             return EmitError(
                 f"stream {str(self.key)!r} has the fields {', '.join(self.stream.names) or 'none'}"
-                f" ({self.width}), but {len(values)} values were emitted: {list(values)!r}"
+                f" ({self.width}), but {len(values)} values were emitted: {shown(list(values))}"
             )
         if task is None:
             return EmitError(f"stream {str(self.key)!r} is direct: use emit_direct")
         return EmitError(f"stream {str(self.key)!r} is not direct: use emit, or declare it direct")
+
+
+def task_number(task: Any) -> int:
+    """Return the task of an ``emit_direct``; whether there is such a one is found out later.
+
+    Raises:
+        EmitError: it is none in any case.
+    """
+    with suppress(TypeError):
+        number = operator.index(task)
+        if 0 <= number < _MOST_TASKS:
+            return number
+    raise EmitError(f"emit_direct goes to the number of a task, not to {shown(task)}")
+
+
+_MOST_TASKS = 2**31
+"""They are kept in 32 bits."""
 
 
 class Emitted(Protocol):

@@ -41,6 +41,7 @@ from sparkstorm.execution.columns import (
 from sparkstorm.execution.encoding import Loads, decode_columns, encode_column, narrow, widen
 from sparkstorm.execution.failures import pack_failures, unpack_failures
 from sparkstorm.execution.pickles import Unread, load_each
+from sparkstorm.execution.user_errors import is_of_value
 from sparkstorm.verdicts import Failure
 
 __all__ = [
@@ -174,7 +175,9 @@ class Packet:
         """The columns, and for each row that cannot be read: the first such column, and why."""
         try:
             return self.columns(), {}
-        except Exception:  # noqa: BLE001 - any error of any user's class
+        except BaseException as error:  # of any user's class
+            if not is_of_value(error):
+                raise
             columns = self._columns(load_each)
         unread: dict[int, tuple[int, str]] = {}
         for number, column in enumerate(columns):

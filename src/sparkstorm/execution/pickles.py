@@ -12,6 +12,8 @@ from itertools import pairwise
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, final
 
+from sparkstorm.execution.user_errors import is_of_value, message_of
+
 __all__ = ["NotingPickler", "Unread", "load_each"]
 
 _SAFE = frozenset(
@@ -93,8 +95,10 @@ def load_each(data: bytes | memoryview) -> list[Any]:
 def _load(piece: bytes) -> Any:
     try:
         return pickle.loads(pickle.PROTO + b"\x05" + piece + pickle.STOP)  # noqa: S301
-    except Exception as error:  # noqa: BLE001 - any error of any user's class
-        return Unread(f"{type(error).__name__}: {error}")
+    except BaseException as error:  # of any user's class
+        if not is_of_value(error):
+            raise
+        return Unread(message_of(error))
 
 
 def _unframed(data: bytes) -> bytes:

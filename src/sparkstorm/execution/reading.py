@@ -3,7 +3,7 @@
 Routing is the processing of the root tuple: it "acks" the seed of each root and emits the copies.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, final
@@ -29,8 +29,10 @@ from sparkstorm.execution.dispatch import Delivery, Dispatcher, MisfitError
 from sparkstorm.execution.level import quiet_gc
 from sparkstorm.execution.outbox import NO_PARENT, Anchors
 from sparkstorm.execution.packet import Note, Packet
+from sparkstorm.execution.pieces import check_count, is_a, located, pieces_of
 from sparkstorm.execution.report import Report
 from sparkstorm.execution.routing import Tasks
+from sparkstorm.execution.user_errors import USER_ERRORS, message_of, text_of
 from sparkstorm.metrics import TaskMetrics, skipped_in
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import Stream
@@ -145,7 +147,7 @@ class _Reader:
             skipped = self._skipped(self._load.count - _distinct(positions) - len(misfits))
         except InternalError:
             raise
-        except Exception as error:  # noqa: BLE001 - user code: the messages fail, the query lives
+        except USER_ERRORS as error:  # the messages fail, the query lives
             return self._fail(error)
         self.report.metrics = TaskMetrics(emitted=emitted, user=skipped)
         return sent
@@ -234,10 +236,10 @@ class _Reader:
         started: U64 = roots[~excluded]
         return Lineage(started, seeds(started)), np.ones(len(started), np.bool_), number[positions]
 
-    def _fail(self, error: Exception) -> list[Delivery]:
+    def _fail(self, error: BaseException) -> list[Delivery]:
         load = self._load
         what = load.split.data if load.split else "messages"
-        text = f"cannot read {what}: {type(error).__name__}: {error}"
+        text = f"cannot read {what}: {message_of(error)}"
         away = isinstance(error, SpoutConnectionError)
         if load.first is None and load.split is not None:
             kind = SpoutConnectionError if away else ComponentError
@@ -281,12 +283,12 @@ _GONE = _Misfit("the source no longer has the message", Reason.EXPIRED, final=Tr
 
 def _gather(spout: PartitionedSpout, split: Split, stream: Stream) -> _Gathered:
     """Read a split; return the columns of the wanted positions, and these numbered from 0."""
-    pieces = list(_pieces(spout, split))
-    if pieces and isinstance(pieces[0], pa.RecordBatch):
-        _check_count(split, sum(piece.num_rows for piece in pieces))
+    pieces = list(pieces_of(spout, split))
+    if pieces and is_a(pieces[0], pa.RecordBatch):
+        check_count(split, sum(piece.num_rows for piece in pieces))
         columns, rows, misfits = _from_batches(pieces, stream)
     else:
-        columns, rows, misfits = _from_messages(_located(split, pieces, stream), stream)
+        columns, rows, misfits = _from_messages(located(split, pieces, stream), stream)
     if split.only is None:
         return columns, rows, misfits
     number = {position: n for n, position in enumerate(split.only)}
@@ -308,55 +310,18 @@ def read_rows(spout: PartitionedSpout, split: Split, stream: Stream) -> list[Row
 
     Of a message of several tuples, these are the first one's.
     """
-    pieces: list[Any] = list(spout.read(split))
-    if pieces and isinstance(pieces[0], pa.RecordBatch):
+    pieces: list[Any] = list(pieces_of(spout, split))
+    if pieces and is_a(pieces[0], pa.RecordBatch):
         columns = _from_batches(pieces, stream)[0].values()
         pieces = list(zip(*(column.to_list() for column in columns), strict=True))
     found: dict[int, Row] = {}
-    for piece in _located(split, pieces, stream):
+    for piece in located(split, pieces, stream):
         columns_of = [piece.columns[name] for name in stream.names]
         rows = zip(*columns_of, strict=True)
         for position, row in zip(piece.positions, rows, strict=True):
             found.setdefault(position, row)
         found.update(piece.unfit)
     return [found.get(position) for position in split.only or ()]
-
-
-def _located(split: Split, pieces: list[Any], stream: Stream) -> list[Messages]:
-    """What was read, each message with its position."""
-    if pieces and isinstance(pieces[0], Messages):
-        most = split.to_read
-        for piece in pieces:
-            if max(piece.positions, default=-1) >= most:
-                raise ComponentError(f"read gave messages behind the {most} that were planned")
-        return pieces
-    _check_count(split, len(pieces))
-    checked = [_check_row(row, stream) for row in pieces]
-    unfit = {n: row for n, row in enumerate(checked) if isinstance(row, Expired | Unreadable)}
-    there = [n for n, row in enumerate(pieces) if row is not None and n not in unfit]
-    values = list(zip(*(pieces[n] for n in there), strict=True)) or [()] * len(stream.names)
-    columns = dict(zip(stream.names, values, strict=True))
-    return [Messages(positions=there, columns=columns, unfit=unfit)]
-
-
-def _check_row(row: Any, stream: Stream) -> Any:
-    if row is None or isinstance(row, Expired | Unreadable) or len(row) == len(stream.fields):
-        return row
-    return Unreadable(f"it has {len(row)} values, not {len(stream.fields)}: {row!r}")
-
-
-def _check_count(split: Split, count: int) -> None:
-    """A message that was planned and is not there must not pass for one that holds nothing."""
-    wanted = split.to_read
-    if count < wanted or (split.only is None and count > wanted):
-        raise ComponentError(
-            f"read gave {count} messages where {wanted} were planned: yield None for a position "
-            f"that holds none"
-        )
-
-
-def _pieces(spout: PartitionedSpout, split: Split) -> Iterator[Any]:
-    yield from spout.read(split)
 
 
 def _from_batches(batches: Sequence[pa.RecordBatch], stream: Stream) -> _Gathered:
@@ -390,7 +355,7 @@ def _from_messages(pieces: Sequence[Messages], stream: Stream) -> _Gathered:
 
 
 def _broken(why: object) -> _Misfit:
-    return _Misfit(str(why.why if isinstance(why, Unreadable) else why), final=True)
+    return _Misfit(text_of(why.why if isinstance(why, Unreadable) else why), final=True)
 
 
 def _distinct(positions: NDArray[np.int64]) -> int:

@@ -16,6 +16,7 @@ from sparkstorm.acking.lineage import Indexes
 from sparkstorm.errors import InternalError
 from sparkstorm.execution.columns import CoderError, Column, rows_of
 from sparkstorm.execution.hashing import combine
+from sparkstorm.execution.user_errors import USER_ERRORS, message_of, text_of
 from sparkstorm.planning.plan import Route
 from sparkstorm.topology.grouping import (
     All,
@@ -154,10 +155,10 @@ def _custom(grouping: CustomGrouping, route: Route, emissions: Emissions) -> Cop
     for row, values in enumerate(rows_of(emissions.columns.values(), emissions.count)):
         try:
             chosen = list(grouping.choose_tasks(values, list(route.tasks), emissions.turn + row))
-        except Exception as error:  # noqa: BLE001 - user code: the tuple fails, the rest goes on
-            faults[row] = f"{name} raised {type(error).__name__}: {error}"
+            strangers = [text_of(task) for task in chosen if task not in route.tasks]
+        except USER_ERRORS as error:  # the tuple fails, the rest goes on
+            faults[row] = f"{name} raised {message_of(error)}"
             continue
-        strangers = [task for task in chosen if task not in route.tasks]
         if strangers:
             faults[row] = (
                 f"{name} chose task {strangers[0]}, but {route.target!r} has the tasks "

@@ -3,7 +3,7 @@
 import reprlib
 from typing import Any
 
-__all__ = ["shown"]
+__all__ = ["named", "shown"]
 
 _LONGEST = 200
 _SHORT = reprlib.Repr()
@@ -22,6 +22,18 @@ def shown(value: Any) -> str:
     """
     try:
         text = _SHORT.repr(value)
-    except Exception:  # noqa: BLE001 - Python itself does not write out huge integers
+    except BaseException:  # noqa: BLE001 - Python itself does not write out huge integers
         text = f"a {type(value).__name__}"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def named(value: Any) -> str:
+    """Return the whole ``repr`` of what a user names things by; its type, if it has none.
+
+    >>> named(("queue", 7))
+    "('queue', 7)"
+    """
+    try:
+        return "".join(("", repr(value)))  # a plain copy, if it is of a class of the user's
+    except BaseException:  # noqa: BLE001 - it is user code
+        return shown(value)

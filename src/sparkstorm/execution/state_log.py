@@ -30,6 +30,7 @@ from sparkstorm.execution.held import Bag, Holding
 from sparkstorm.execution.inbox import Inbox
 from sparkstorm.execution.key_values import KeyValues
 from sparkstorm.execution.spaces import Space
+from sparkstorm.execution.state_names import check_name, check_ttl
 from sparkstorm.execution.undo import Call
 from sparkstorm.planning.plan import Plan
 
@@ -166,6 +167,8 @@ class StateImage(KeyValues):
 
     def named(self, name: str, *, ttl_secs: float | None = None) -> KeyValues | Expiring:
         """Return the key-value state of this name; its keys go so long after they were put."""
+        check_name(name)
+        check_ttl(ttl_secs)
         known = self._named.get(name)
         if known is None:
             values, times, due = (self._values(f"{kind}{name}") for kind in (_NAMED, _TIMES, _DUE))
@@ -180,6 +183,7 @@ class StateImage(KeyValues):
 
     def tuples(self, name: str) -> Bag:
         """Return the tuples held under this name."""
+        check_name(name)
         return self._bag(f"{Bag.PREFIX}{name}")
 
     # --- for the engine, in a batch ------------------------------------------------------------

@@ -108,10 +108,13 @@ def _items(space: str, key: Any, value: Any) -> Iterator[Item]:
         for name, attribute in changed.items():
             yield Item(space, name, attribute)
     elif space.startswith(Bag.PREFIX):
-        yield Item(space, value.key, dict(zip(value.names, value.values, strict=True)))
+        yield Item(space, value.key, dict(zip(value.names, _opened(value.values), strict=True)))
     else:
-        shown = _loads(value.data) if isinstance(value, Kept) else value
-        yield Item(space.removeprefix("named/"), key, shown)
+        yield Item(space.removeprefix("named/"), key, _opened(value))
+
+
+def _opened(value: Any) -> Any:
+    return _loads(value.data) if isinstance(value, Kept) else value
 
 
 def _loads(data: bytes) -> Any:

@@ -28,6 +28,8 @@ from sparkstorm.execution.undo import Call
 from sparkstorm.execution.user_errors import (
     USER_ERRORS,
     Tracebacks,
+    is_of_call,
+    is_of_value,
     message_of,
 )
 from sparkstorm.metrics import TaskMetrics
@@ -164,7 +166,9 @@ class BoltTask:
             basic.current = index
         try:
             replay(emission)
-        except USER_ERRORS as error:
+        except BaseException as error:  # what execute raised, or a value as the collector saw it
+            if not is_of_value(error):
+                raise
             self._call_failed(index, error)
         else:
             if basic is not None:
@@ -190,7 +194,9 @@ class BoltTask:
             return
         try:
             self._bolt.finish_batch()
-        except USER_ERRORS as error:  # what it still held fails
+        except BaseException as error:  # what it still held fails
+            if not is_of_call(error):
+                raise
             failure = self._failure(error)
             self._undo_call(inbox, failure)
             self._fail_unheld(inbox, inbox.open_ones(), failure)

@@ -142,6 +142,16 @@ def test_a_held_root_that_is_complete_is_complete() -> None:
     assert len(result.open_roots) == 0
 
 
+def test_a_held_root_that_is_left_out_is_not_open() -> None:
+    """It is lost with the rest of its tree, and its holder is still to be told."""
+    tally = Tally([RootRange(4, 3)], 0, 1, excluded=[RootRange(4, 1), RootRange(6, 9)])
+    tally.hold(u64(4, 5, 6), holder=8)
+    result = tally.result()
+    assert result.open_roots.tolist() == [5]
+    assert complete(result) == [[False, False, False]]
+    assert result.holders == {8}
+
+
 def test_roots_of_earlier_batches_are_passed_on() -> None:
     """The driver's ledger holds them: contributions, failures and new time-outs."""
     tally = Tally([RootRange(8, 2)], 0, 1)

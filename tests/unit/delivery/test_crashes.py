@@ -34,12 +34,12 @@ class Numbers(ss.PartitionedSpout):
 
     def plan(self, limit: int) -> list[ss.Split]:
         count = min(10, limit, TOTAL - self.planned)
-        split = ss.Split(count=count, data={"from": self.planned})
+        split = ss.Split(count=count, data={"from": self.planned, "count": count})
         self.planned += count
         return [split] if count else []
 
     def read(self, split: ss.Split) -> list[tuple[int]]:
-        return [(split.data["from"] + n,) for n in range(10)]
+        return [(split.data["from"] + n,) for n in range(split.data["count"])]
 
     def ack(self, split: ss.Split, positions: Any) -> None:
         for start, stop in positions:

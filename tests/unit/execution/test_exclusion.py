@@ -25,7 +25,7 @@ def packet(lineage: Lineage) -> Packet:
 
 def without(lineage: Lineage, *excluded: RootRange) -> tuple[list[str], list[list[int]]]:
     """The values and roots that are left."""
-    left = leave_out(packet(lineage), BatchInfo(number=0, excluded=excluded))
+    [left], _ = leave_out([packet(lineage)], BatchInfo(number=0, excluded=excluded))
     assert (left.head.source, left.head.sequence, left.head.target) == (7, 5, 9)
     (column,) = left.columns()
     kept = left.lineage()
@@ -36,7 +36,8 @@ def without(lineage: Lineage, *excluded: RootRange) -> tuple[list[str], list[lis
 def test_packet_without_excluded_roots_is_the_same_one() -> None:
     """Nothing is copied if there is nothing to leave out."""
     whole = packet(ONE_ROOT_EACH)
-    assert leave_out(whole, BatchInfo(number=0, excluded=(RootRange(100, 5),))) is whole
+    [left], notes = leave_out([whole], BatchInfo(number=0, excluded=(RootRange(100, 5),)))
+    assert (left is whole, notes) == (True, [])
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,18 @@ def test_excluded_tuples_go_the_others_stay(
     assert without(lineage, excluded) == (values, roots)
 
 
+@pytest.mark.parametrize(
+    ("excluded", "failed"), [(RootRange(4, 1), [3]), (RootRange(6, 1), [5]), (RootRange(3, 4), [])]
+)
+def test_other_roots_of_excluded_tuples_fail(excluded: RootRange, failed: list[int]) -> None:
+    """Each once, however many tuples were left out; an excluded root is not among them."""
+    packets = [packet(SEVERAL_ROOTS)] * 2
+    _, notes = leave_out(packets, BatchInfo(number=0, excluded=(excluded,)))
+    assert [(note.root, note.count, note.failure.reason) for note in notes] == [
+        (root, 1, "lost") for root in failed
+    ]
+
+
 class Unreadable:
     """Can be pickled, but not be read again."""
 
@@ -68,7 +81,7 @@ def test_leaving_out_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparkstorm.execution.columns._readable", lambda values, data: data)
     body = Body.encode([ObjectColumn(["a", Unreadable(), "c", Unreadable()])], 4)
     data = PacketWriter(7).data(stream=1, target=9, body=body, lineage=ONE_ROOT_EACH)
-    left = leave_out(Packet.decode(data), BatchInfo(number=0, excluded=(RootRange(4, 1),)))
+    [left], _ = leave_out([Packet.decode(data)], BatchInfo(number=0, excluded=(RootRange(4, 1),)))
     [column], unread = left.read()
     assert [column.to_list()[0], column.to_list()[1]] == ["a", "c"]
     assert unread == {2: (0, "ValueError: invalid literal for int() with base 10: 'no number'")}

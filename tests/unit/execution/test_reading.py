@@ -1,6 +1,6 @@
 """The read stage: one bad message fails alone, and what is not there is missed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,16 @@ class Queue(Spout):
 
     def next_tuple(self) -> None:
         """Emit nothing."""
+
+
+class Odd:
+    """Looks like a row, until it is read."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[Any]:
+        raise SystemExit("odd")
 
 
 class Sink(BasicBolt):
@@ -238,6 +248,8 @@ BATCH = pa.record_batch([pa.array(["a", "b", "c"])], ["f"])
         ([BATCH, BATCH], Split(count=5)),
         ([BATCH], Split(count=2, only=(0, 3))),
         (rows("a", None), Split(count=1, only=(2,))),
+        (rows("a", "b", "c", "d"), Split(count=3).narrow([0, 1])),
+        ([BATCH, BATCH], Split(count=5).narrow([0, 1, 2, 3, 4]).narrow([1])),
     ],
 )
 def test_a_read_that_is_too_short_or_too_long_fails(pieces: list[Any], split: Split) -> None:
@@ -260,6 +272,42 @@ def test_a_retry_may_read_more_than_it_wants() -> None:
     assert found == {FIRST: "b", FIRST + 1: "c"}
     assert not notes
     assert not entries
+
+
+def test_a_retry_may_read_its_whole_split() -> None:
+    """It is told of the end of what is wanted, and need not stop there."""
+    split = Split(count=6).narrow([0, 1, 5]).narrow([1])
+    load = load_of(
+        plan := plan_of(Log([BATCH, BATCH], "f string"), Shuffle()), count=1, split=split
+    )
+    found, notes, *_ = read(plan, load)
+    assert (found, notes) == ({FIRST: "b"}, {})
+
+
+def test_a_read_without_end_fails() -> None:
+    """Nobody waits for it, nor for the memory that it takes; its error names the split."""
+
+    class Endless(Log):
+        def read(self, split: Split) -> Iterator[Any]:
+            while True:
+                yield ["a"]
+
+    plan = plan_of(Endless([], "f string"), Shuffle())
+    split = Split(count=3, data={"file": "f.txt"})
+    notes = read(plan, load_of(plan, count=3, split=split))[1]
+    [note] = notes.values()
+    assert "{'file': 'f.txt'}" in note.failure.message
+    assert "gave 4 messages or more where 3 were planned" in note.failure.message
+
+
+@pytest.mark.parametrize("odd", [7, Odd(), [], ["a", "b"]])
+def test_a_row_that_is_none_fails_alone(odd: Any) -> None:
+    """The other messages of its split go on."""
+    plan = plan_of(Log([["a"], odd, ["c"]], "f string"), Shuffle())
+    found, notes, *_ = read(plan, load_of(plan, count=3, split=Split(count=3)))
+    assert found == {FIRST: "a", FIRST + 2: "c"}
+    assert list(notes) == [FIRST + 1]
+    assert notes[FIRST + 1].failure.final
 
 
 def test_what_is_skipped_is_counted_by_partition_if_there_are_any() -> None:
