@@ -20,7 +20,8 @@ class Lineage:
 
     Nearly always each tuple has exactly one pair; then ``offsets`` is None and tuple i has pair i.
     Otherwise the pairs of tuple i are those from ``offsets[i]`` to ``offsets[i + 1]``: several for
-    tuples with anchors of several roots, none for untracked ones.
+    tuples with anchors of several roots, none for untracked ones. In the place of a root there may
+    be a grove (:mod:`groves`), which stands for many.
     """
 
     __slots__ = ("offsets", "roots", "shares")

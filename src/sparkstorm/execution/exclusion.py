@@ -6,20 +6,23 @@ have written and uses it in the next one, so that later stages may still be hand
 
 import numpy as np
 
+from sparkstorm.acking.groves import Groves
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.packet import Packet
 
 __all__ = ["leave_out"]
 
 
-def leave_out(packet: Packet, batch: BatchInfo) -> Packet:
+def leave_out(packet: Packet, batch: BatchInfo, groves: Groves) -> Packet:
     """Return a DATA packet without the tuples of excluded roots: the packet itself if it has none.
 
     Nothing is read for it: a value that cannot be read may be why they are excluded.
     A tuple that also belongs to another root is left out all the same; that one is lost, too.
+    So is the tuple of a grove that did not arrive: nobody could say what it belongs to.
     """
     lineage = packet.lineage()
-    gone = batch.is_excluded(lineage.roots)
+    gone = ~groves.knows(lineage.roots)
+    gone[~gone] = groves.marked(lineage.roots[~gone], batch.is_excluded)
     if not gone.any():
         return packet
     return packet.keep(np.setdiff1d(np.arange(packet.count), lineage.owners()[gone]))

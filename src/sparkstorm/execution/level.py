@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import final
 
+from sparkstorm.acking.groves import Groves
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.dispatch import Delivery
 from sparkstorm.execution.exclusion import leave_out
@@ -108,15 +109,25 @@ class Workshop:
             task = self._tasks[number] = BoltTask(self.plan, component, number)
         decoded = [Packet.decode(data) for data in received]
         packets = [packet for packet in decoded if packet.head.kind is Kind.DATA]
-        if run.batch.excluded:
-            packets = [leave_out(packet, run.batch) for packet in packets]
+        groves = Groves()
+        for packet in decoded:
+            if packet.head.kind is Kind.GROVES:
+                groves.learn(packet.head.source, packet.pieces())
+        packets = [
+            leave_out(packet, run.batch, groves)
+            if run.batch.excluded or packet.names_groves
+            else packet
+            for packet in packets
+        ]
         if task.state is None or run.store is None:
-            return task.run(packets, run.batch, run.partition)
+            return task.run(packets, run.batch, run.partition, groves=groves)
         ended = [p.roots().tolist() for p in decoded if p.head.kind is Kind.ENDED]
         index = number - self.plan.tasks[component].start
         store = run.store(f"{component}/{index}")
         task.state.load(store)
-        sent, report = task.run(packets, run.batch, run.partition, chain.from_iterable(ended))
+        sent, report = task.run(
+            packets, run.batch, run.partition, chain.from_iterable(ended), groves
+        )
         task.state.write(store, run.batch.number, run.attempt)
         return sent, report
 
@@ -134,4 +145,4 @@ def quiet_gc() -> Iterator[None]:
 
 
 def _is_for(head: PacketHead, tasks: list[int]) -> bool:
-    return head.kind in (Kind.DATA, Kind.ENDED) and head.target in tasks
+    return head.kind in (Kind.DATA, Kind.ENDED, Kind.GROVES) and head.target in tasks
