@@ -125,6 +125,6 @@ def _offsets(counts: Indexes) -> Indexes:
     return offsets
 
 
-def is_ascending(indexes: Indexes) -> bool:
+def is_ascending(numbers: Indexes | U64) -> bool:
     """Whether each is larger than the one before, so that none comes twice."""
-    return bool(np.all(indexes[1:] > indexes[:-1]))
+    return bool(np.all(numbers[1:] > numbers[:-1]))

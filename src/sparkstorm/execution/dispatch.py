@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -279,7 +279,7 @@ def _cut(
         yield from _encode(columns, rows[start:stop])
 
 
-def _starts(sizes: NDArray[np.float64]) -> list[int]:
+def _starts(sizes: NDArray[np.floating[Any]]) -> list[int]:
     """Where to cut what has these sizes: the starts of the pieces, and the end of the last."""
     ends = np.cumsum(sizes)
     starts, done = [0], 0.0
