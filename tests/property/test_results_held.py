@@ -133,7 +133,9 @@ class Play:
 @given(actions, st.sampled_from(["memory", "rocksdb"]))
 @settings(max_examples=50)
 @example([("item", 37), ("close", 4), ("other process", 1), ("release", 1)], "memory")
-@example([("item", 37), ("wait", 1), ("item", 37), ("close", 4), ("wait", 1), ("wait", 1)], "memory")
+@example(
+    [("item", 37), ("wait", 1), ("item", 37), ("close", 4), ("wait", 1), ("wait", 1)], "memory"
+)
 @example([("item", 37), ("close", 4), ("fail", 1), ("item", 37), ("close", 1)], "memory")
 def test_a_message_is_acked_when_all_results_of_its_window_are_done(
     history: list[tuple[str, int]], backend: Literal["memory", "rocksdb"]
