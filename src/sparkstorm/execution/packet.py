@@ -30,7 +30,7 @@ from typing import final
 import numpy as np
 
 from sparkstorm.acking.groves import Pieces, has_groves
-from sparkstorm.acking.ids import U64, seeds
+from sparkstorm.acking.ids import GROVE, U64, seeds
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.acking.shares import Entries
 from sparkstorm.errors import InternalError
@@ -167,11 +167,10 @@ class Packet:
     @property
     def names_groves(self) -> bool:
         """Whether a DATA packet's tuples belong to groves."""
-        match self.head.tracking:
-            case Tracking.SIMPLE | Tracking.MULTI:
-                return has_groves(self._roots())
-            case _:
-                return False
+        if self.head.tracking not in (Tracking.SIMPLE, Tracking.MULTI):
+            return False
+        is_narrow = len(self.parts[0]) < len(self.parts[1])  # too narrow for a root and a grove
+        return not (is_narrow and self.head.base < GROVE) and has_groves(self._roots())
 
     def lineage(self) -> Lineage:
         """The lineage of a DATA packet's tuples."""
