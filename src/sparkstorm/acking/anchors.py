@@ -58,9 +58,9 @@ class Anchors:
         inputs: Lineage,
         lists: Sequence[Sequence[int]],
         groves: Groves,
-        many: int = MANY_ROOTS,
+        many: int,
     ) -> "Anchors":
-        """Find the lists that are long, and plant a grove for each that has many roots."""
+        """Find the lists that are long, and plant a grove for each that has so many roots."""
         offsets = _offsets([len(one) for one in lists])
         flat = np.fromiter(chain.from_iterable(lists), np.int64, int(offsets[-1]))
         pairs = _offsets(inputs.counts()[flat]) if lists else offsets

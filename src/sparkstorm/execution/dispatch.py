@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sparkstorm.acking.anchors import Anchors
+from sparkstorm.acking.anchors import MANY_ROOTS, Anchors
 from sparkstorm.acking.groves import Groves, Pieces
 from sparkstorm.acking.ids import U64
 from sparkstorm.acking.lineage import Indexes, Lineage
@@ -103,7 +103,7 @@ class Dispatcher:
                 their parents, and call again.
         """
         groves = Groves() if groves is None else groves
-        anchors = Anchors.resolve(inputs, anchor_lists, groves)
+        anchors = Anchors.resolve(inputs, anchor_lists, groves, MANY_ROOTS)
         filled = [box for box in boxes if len(box)]
         drafts = [draft for box in filled for draft in self._drafts(box, anchors)]
         settlement = self._settle(anchors, acked, drafts)

@@ -41,7 +41,7 @@ def test_a_list_has_a_number_of_its_own() -> None:
 
 def test_short_lists_are_spelled_out() -> None:
     """Beside single parents and none at all."""
-    anchors = Anchors.resolve(singles(5), [(3, 4), (0, 1, 2)], Groves())
+    anchors = Anchors.resolve(singles(5), [(3, 4), (0, 1, 2)], Groves(), MANY_ROOTS)
     one, other = parent_of_list(0), parent_of_list(1)
     assert pairs(anchors, 2, one, NO_PARENT, other, one) == [
         (0, 2),
@@ -59,7 +59,7 @@ def test_a_long_list_is_one_input_more() -> None:
     groves = Groves()
     count = MANY_ROOTS + 3
     lists: Sequence[Sequence[int]] = [(0, 1), range(count), (2, 3), range(1, count)]
-    anchors = Anchors.resolve(singles(count), lists, groves)
+    anchors = Anchors.resolve(singles(count), lists, groves, MANY_ROOTS)
     assert [len(groves[grove]) for grove in anchors.inputs.roots[count:].tolist()] == [35, 34]
     assert anchors.inputs.shares[count:].tolist() == [0, 0]
     assert anchors.inputs.is_simple
@@ -75,7 +75,7 @@ def test_a_long_list_of_few_roots_needs_no_grove() -> None:
     """A hundred tuples of the same two roots."""
     groves = Groves()
     inputs = lineage(*({7: 70, 8: number + 1} for number in range(100)))
-    anchors = Anchors.resolve(inputs, [range(100)], groves)
+    anchors = Anchors.resolve(inputs, [range(100)], groves, MANY_ROOTS)
     assert len(groves) == 0
     assert anchors.inputs.pairs_at(100) == ((7, 8), (0, 0))
 
@@ -85,7 +85,7 @@ def test_a_list_of_groves_is_the_grove_of_all_their_roots() -> None:
     groves = Groves()
     planted = [groves.plant(np.arange(n, n + 40, dtype=np.uint64)) for n in range(MANY_ROOTS)]
     inputs = lineage(*({grove: 5} for grove in planted))
-    anchors = Anchors.resolve(inputs, [range(MANY_ROOTS), (0, 1)], groves)
+    anchors = Anchors.resolve(inputs, [range(MANY_ROOTS), (0, 1)], groves, MANY_ROOTS)
     assert groves[int(anchors.inputs.roots[-1])].tolist() == list(range(MANY_ROOTS - 1 + 40))
     assert pairs(anchors, parent_of_list(1)) == [(0, 0), (0, 1)]
 
@@ -93,12 +93,15 @@ def test_a_list_of_groves_is_the_grove_of_all_their_roots() -> None:
 def test_the_number_of_pairs_is_known_before() -> None:
     """So packets can be cut by it."""
     inputs = lineage({1: 1}, {1: 2, 2: 3}, {})
-    anchors = Anchors.resolve(inputs, [(0, 1)], Groves())
+    anchors = Anchors.resolve(inputs, [(0, 1)], Groves(), MANY_ROOTS)
     parents = np.array([0, 1, 2, NO_PARENT, parent_of_list(0)])
     found = anchors.pairs(parents)
     assert found is not None
     assert found.tolist() == [1, 2, 0, 0, 3]
-    assert Anchors.resolve(singles(2), (), Groves()).pairs(np.array([0, NO_PARENT])) is None
+    assert (
+        Anchors.resolve(singles(2), (), Groves(), MANY_ROOTS).pairs(np.array([0, NO_PARENT]))
+        is None
+    )
 
 
 def test_a_child_has_a_share_of_a_root_on_whatever_ways_it_belongs_to_it() -> None:
@@ -119,7 +122,7 @@ def test_results_of_a_window_carry_nothing_but_ids() -> None:
     """What the window's tuples had goes to the ackers, so that no result is heavier than others."""
     groves = Groves()
     inputs = singles(MANY_ROOTS)
-    anchors = Anchors.resolve(inputs, [range(MANY_ROOTS)], groves)
+    anchors = Anchors.resolve(inputs, [range(MANY_ROOTS)], groves, MANY_ROOTS)
     child, anchor = anchors.of(np.full(3, parent_of_list(0)))
     acked = np.arange(len(anchors.inputs)) < MANY_ROOTS
     found = settle(anchors.inputs, acked, child, anchor, 3, 99)
