@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparkstorm as ss
+from sparkstorm.acking.anchors import MANY_ROOTS
 from sparkstorm.delivery.coordinator import Coordinator
 from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.execution.job import StageJob
 from sparkstorm.execution.level import Workshop
+from sparkstorm.execution.packet import Kind, read_head
 from sparkstorm.execution.state_log import MemoryStore
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import StageKind
@@ -63,6 +65,24 @@ class Join(ss.Bolt):
         self.held = []
 
 
+class Rank(Join):
+    """Emits results of everything of the batch, and of everything but one; leaves none open."""
+
+    def finish_batch(self) -> None:
+        for number in range(6):
+            self.collector.emit([number], anchors=self.held[number % 2 :])
+        for tup in self.held:
+            self.collector.ack(tup)
+        self.held = []
+
+
+class Hold(ss.StatefulBolt):
+    """Holds what it gets, as a join over batches would."""
+
+    def execute(self, tup: ss.Tuple) -> None:
+        self.state.tuples("held").add(0, tup)
+
+
 class Fail(ss.Bolt):
     """Fails long ones."""
 
@@ -81,6 +101,17 @@ def topology(rows: list[list[str]]) -> ss.Topology:
     joiner = builder.set_bolt("join", Join(), parallelism=2)
     joiner.partial_key_grouping("count", ["word"]).all_grouping("split", "sizes")
     builder.set_bolt("fail", Fail(), parallelism=2).local_or_shuffle_grouping("join")
+    return builder.create_topology()
+
+
+def ranking(rows: list[list[str]]) -> ss.Topology:
+    builder = ss.TopologyBuilder()
+    builder.set_spout("lines", FixedSpout(rows, "text string"), parallelism=2)
+    builder.set_bolt("rank", Rank(), parallelism=2).all_grouping("lines")
+    builder.set_bolt("again", Rank(), parallelism=2).shuffle_grouping("rank")
+    last = builder.set_bolt("hold", Hold(), parallelism=2)
+    last.shuffle_grouping("rank").all_grouping("again")
+    builder.set_bolt("fail", Fail(), parallelism=2).shuffle_grouping("again")
     return builder.create_topology()
 
 
@@ -129,3 +160,14 @@ def test_order_of_arrival_does_not_matter(rows: Any, seed: int) -> None:
     """Two runs of a batch whose packets arrive in different orders send the same bytes."""
     made = topology(rows)
     assert run(made, seed) == run(made, seed + 1)
+
+
+@given(st.integers(MANY_ROOTS, 3 * MANY_ROOTS), st.integers())
+@settings(max_examples=20)
+def test_order_of_arrival_does_not_matter_to_results_of_many(count: int, seed: int) -> None:
+    """The same messages are the same grove."""
+    made = ranking([[str(number)] for number in range(count)])
+    sent = run(made, seed)
+    assert sent == run(made, seed + 1)
+    kinds = {read_head(data).kind for boxes in sent for box in boxes.values() for data in box}
+    assert Kind.GROVES in kinds

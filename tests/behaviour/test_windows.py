@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import sparkstorm as ss
+from sparkstorm.acking.anchors import MANY_ROOTS
 from sparkstorm.bolts import (
     CountWindow,
     SessionWindow,
@@ -102,6 +103,33 @@ def test_a_result_that_fails_fails_its_window(run_topology: Any) -> None:
         assert sorted(play.emitted("total")) == [("a", 12, 2), ("b", 10, 2), ("c", 13, 2)]
         assert sorted(feeder.failed) == ["c1", "c2"]
         assert sorted(feeder.acked) == [0, 1, 2, 3]
+
+
+class Ranks(WindowBolt):
+    """Emits several results of a window."""
+
+    outputs = "key string, total long"
+    key_fields = ("key",)
+    window = CountWindow(MANY_ROOTS + 1)
+
+    def execute_window(self, window: Window, collector: ss.BasicCollector) -> None:
+        for rank in range(10, 15):
+            collector.emit([window.key[0], rank if window.key[0] == "b" else 0])
+
+
+def test_a_window_of_many_tuples_stands_or_falls_with_each_of_its_results(
+    run_topology: Any,
+) -> None:
+    """One of five results fails: so do all messages of that window, once; another one's do not."""
+    feeder, topology = wired(Ranks())
+    with run_topology(topology, PATIENT) as play:
+        for number in range(2 * MANY_ROOTS + 2):
+            feeder.feed(["ab"[number % 2], 0, number], msg_id=number)
+        play.settle()
+        assert sorted(feeder.acked) == list(range(0, 2 * MANY_ROOTS + 2, 2))
+        assert sorted(feeder.failed) == list(range(1, 2 * MANY_ROOTS + 2, 2))
+        assert sorted(play.emitted("total")) == [("a", 0)] * 5 + [("b", n) for n in range(10, 15)]
+        assert play.statistics().pending == 0
 
 
 def test_an_execute_window_that_raises_fails_that_window_alone(run_topology: Any) -> None:

@@ -18,6 +18,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparkstorm.acking.anchors import NO_PARENT, Anchors, parent_of_list
+from sparkstorm.acking.groves import Groves, Pieces
 from sparkstorm.acking.ids import make_root, seeds
 from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.acking.lineage import Lineage
@@ -111,23 +113,25 @@ class Model:
 
 @dataclass(frozen=True)
 class Copy:
-    """A tuple as one task receives it."""
+    """A tuple as one task receives it, with the groves that it names."""
 
     name: Name
     delivery: Delivery
     roots: frozenset[int]
     lineage: Lineage
+    groves: Pieces | None = None
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How large a world is, and what goes wrong in it."""
+    """How large a world is, how many roots make a grove, and what goes wrong."""
 
     spouts: int
     bolts: int
     ackers: int
     batches: int
     roots: int
+    many: int
     loses: bool = False
     doubles: bool = False
 
@@ -193,7 +197,8 @@ class World:
         self.random.shuffle(inputs)
         fates = [self.random.choice(("ack",) * 7 + ("hold", "hold", "fail")) for _ in inputs]
         acked = np.array([fate == "ack" for fate in fates], np.bool_)
-        emits = [(self._anchors(len(inputs)), self._targets(bolt)) for _ in range(len(inputs))]
+        lists = [self._anchors(len(inputs)) for _ in range(len(inputs))]
+        emits = [(self.random.choice(lists), self._targets(bolt)) for _ in range(len(inputs))]
         self._settle(self._concat(inputs), inputs, acked, emits)
         for copy, fate in zip(inputs, fates, strict=True):
             if fate == "fail":
@@ -215,25 +220,29 @@ class World:
         What is emitted for the roots ``twice`` is delivered twice.
         """
         sent = [(anchors, target) for anchors, targets in emits for target in targets]
-        child = [number for number, (anchors, _) in enumerate(sent) for _ in anchors]
-        anchor = [one for anchors, _ in sent for one in anchors]
-        pairs = np.array(child, np.int64), np.array(anchor, np.int64)
+        groves = groves_of(inputs)
+        anchored = Anchors.resolve(lineage, [one for one, _ in sent], groves, self.shape.many)
+        pairs = anchored.of(np.array([parent(n, one) for n, (one, _) in enumerate(sent)], np.int64))
+        lineage = anchored.inputs
+        acked = np.concatenate([acked, np.zeros(len(lineage) - len(acked), np.bool_)])
         token = next(self._names) & 0xFFFFFFFF
         settlement = settle(lineage, acked, *pairs, len(sent), token)
         assert_same(settlement, settle(lineage, acked, *pairs, len(sent), token))
-        assert_conserved(lineage, acked, settlement)
-        for copy in (copy for copy, done in zip(inputs, acked, strict=True) if done):
+        assert_conserved(lineage, acked, settlement, groves)
+        for copy in (copy for copy, done in zip(inputs, acked, strict=False) if done):
             self.model.ack(copy.name, copy.delivery, copy.roots)
         for number, (anchors, target) in enumerate(sent):
             roots = frozenset(root for one in anchors for root in inputs[one].roots)
             name, mine = next(self._names), settlement.children.slice(number, number + 1)
             self.model.emit(name, roots, [inputs[one].delivery for one in anchors])
-            assert sorted(mine.pairs_at(0)[0]) == sorted(roots)
+            assert groves.roots_of(mine.roots).tolist() == sorted(roots)
+            named = groves.pieces_of(mine.roots)
             if not self._loses():
                 times = 2 if roots & twice or self._doubles(roots) else 1
                 for _ in range(times):
-                    self.waiting[target].append(Copy(name, next(self._names), roots, mine))
-        self._tally(settlement.entries)
+                    copy = Copy(name, next(self._names), roots, mine, named)
+                    self.waiting[target].append(copy)
+        self._tally(groves.expand(settlement.entries))
 
     def _tally(self, entries: Entries) -> None:
         """Hand entries to the ackers, in any order and any pieces."""
@@ -260,10 +269,9 @@ class World:
         return held
 
     def _anchors(self, inputs: int) -> list[int]:
-        """None, one, several, also the same one twice."""
-        return [
-            self.random.randrange(inputs) for _ in range(self.random.choice((0, 1, 1, 1, 2, 3)))
-        ]
+        """None, one, several, many; also the same one twice."""
+        count = self.random.choice((0, 1, 1, 1, 2, 3, 8))
+        return [self.random.randrange(inputs) for _ in range(count)]
 
     def _targets(self, bolt: int) -> list[int]:
         """The tasks that get a copy: none (no subscriber), one, or all (all grouping)."""
@@ -324,7 +332,25 @@ def assert_same(one: Settlement, other: Settlement) -> None:
     assert one.entries.deltas.tobytes() == other.entries.deltas.tobytes()
 
 
-def assert_conserved(lineage: Lineage, acked: np.ndarray, settlement: Settlement) -> None:
+def groves_of(copies: Iterable[Copy]) -> Groves:
+    """What a task knows of groves that got these tuples, each with its own."""
+    groves = Groves()
+    for copy in copies:
+        if copy.groves is not None:
+            groves.learn(copy.delivery, copy.groves)
+    return groves
+
+
+def parent(number: int, anchors: Sequence[int]) -> int:
+    """The parent of a tuple with these anchors, which are the list of this number."""
+    if len(anchors) > 1:
+        return parent_of_list(number)
+    return anchors[0] if anchors else NO_PARENT
+
+
+def assert_conserved(
+    lineage: Lineage, acked: np.ndarray, settlement: Settlement, groves: Groves
+) -> None:
     """What a task acked of a root is what its children and entries hold of it: nothing is lost."""
     sums: Counter[int] = Counter()
     pairs = np.repeat(acked, lineage.counts())
@@ -333,7 +359,8 @@ def assert_conserved(lineage: Lineage, acked: np.ndarray, settlement: Settlement
         (settlement.children.roots, settlement.children.shares),
         (settlement.entries.roots, settlement.entries.deltas),
     ):
-        for root, value in zip(roots.tolist(), values.tolist(), strict=True):
+        each = groves.expand(Entries(roots, values))
+        for root, value in zip(each.roots.tolist(), each.deltas.tolist(), strict=True):
             sums[root] ^= value
     assert not any(sums.values())
 
@@ -345,6 +372,7 @@ shapes = st.builds(
     ackers=st.integers(1, 4),
     batches=st.integers(1, 4),
     roots=st.integers(1, 6),
+    many=st.integers(1, 5),
 )
 
 

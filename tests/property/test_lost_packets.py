@@ -1,6 +1,7 @@
 """The engine without one of its packets: whatever was in it is missed, and nothing else is."""
 
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkstorm import BasicBolt, BasicCollector, Bolt, Config, Spout, TopologyBuilder, Tuple
+from sparkstorm.acking.anchors import MANY_ROOTS
+from sparkstorm.acking.groves import Groves
 from sparkstorm.acking.ids import make_root
 from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.acking.lineage import Lineage
@@ -23,7 +26,7 @@ from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan, StageKind
 from sparkstorm.streams import Field
 
-COUNT = 40
+COUNT = 60
 """Messages of the batch."""
 
 
@@ -74,6 +77,18 @@ class Join(Bolt):
         self.flush()
 
 
+class Gather(Join):
+    """Puts all it gets together at the end, in several tuples: they share a grove."""
+
+    def flush(self) -> None:
+        """Wait for the end of the batch."""
+
+    def finish_batch(self) -> None:
+        for number in range(7):
+            self.collector.emit([number], anchors=self.held)
+        super().flush()
+
+
 class Sink(BasicBolt):
     """The end of all ways."""
 
@@ -89,7 +104,9 @@ def make_topology_plan() -> Plan:
     builder.set_bolt("near", Sink(), 2).local_or_shuffle_grouping("multiply", "aside")
     join = builder.set_bolt("join", Join(), 2).fields_grouping("multiply", "n")
     join.all_grouping("numbers")
-    builder.set_bolt("end", Sink(), 2).shuffle_grouping("join").fields_grouping("multiply", "n")
+    builder.set_bolt("gather", Gather()).global_grouping("multiply")
+    end = builder.set_bolt("end", Sink(), 2)
+    end.shuffle_grouping("join").fields_grouping("multiply", "n").shuffle_grouping("gather")
     return make_plan(builder.create_topology(), config=Config(acker_executors=3), partitions=2)
 
 
@@ -100,17 +117,25 @@ BATCH = BatchInfo(number=3, ranges=(RANGE,))
 
 @dataclass
 class Meddler:
-    """Changes the n-th packet that may be changed; remembers which roots were in it."""
+    """Changes the n-th packet that may be changed; remembers which roots were in it.
+
+    It knows the groves of all packets that it has seen.
+    """
 
     wanted: int
     change: Callable[[bytes], list[bytes]]
+    kinds: AbstractSet[Kind] = frozenset({Kind.DATA, Kind.ENTRIES})
     seen: int = 0
     roots: set[int] = field(default_factory=set)
+    groves: Groves = field(default_factory=Groves)
 
     def __call__(self, packets: list[bytes]) -> Iterator[bytes]:
         """Pass the packets on, one of them changed."""
         for data in packets:
-            roots = roots_in(data)
+            packet = Packet.decode(data)
+            if packet.head.kind is Kind.GROVES:
+                self.groves.learn(packet.head.source, packet.pieces())
+            roots = roots_in(packet, self.groves) if packet.head.kind in self.kinds else set()
             if not roots:
                 yield data
                 continue
@@ -122,14 +147,15 @@ class Meddler:
             self.seen += 1
 
 
-def roots_in(data: bytes) -> set[int]:
-    """The roots that a packet has a share or a contribution of."""
-    packet = Packet.decode(data)
+def roots_in(packet: Packet, groves: Groves) -> set[int]:
+    """The roots that a packet has a share or a contribution of, or tells of."""
     match packet.head.kind:
         case Kind.DATA:
-            return set(packet.lineage().roots.tolist())
+            return set(groves.roots_of(packet.lineage().roots).tolist())
         case Kind.ENTRIES:
             return set(packet.entries().roots.tolist())
+        case Kind.GROVES:
+            return set(packet.pieces().roots.tolist())
     return set()
 
 
@@ -192,3 +218,22 @@ def test_a_packet_that_is_lost_or_doubled_is_noticed(
     assert meddler.roots
     assert set(verdicts.failed) == meddler.roots
     assert set(verdicts.acked.tolist()) == EVERY - meddler.roots
+
+
+GROVES = Meddler(wanted=-1, change=lambda data: [data], kinds={Kind.GROVES})
+run(GROVES)
+
+
+@pytest.mark.parametrize("number", range(GROVES.seen))
+def test_a_packet_of_groves_that_is_lost_loses_what_belongs_to_them(number: int) -> None:
+    """Their tuples are left out: nobody could say which messages they stand for."""
+    meddler = Meddler(number, lambda _: [], {Kind.GROVES})
+    verdicts = run(meddler)
+    assert len(meddler.roots) >= MANY_ROOTS
+    assert set(verdicts.failed) == meddler.roots
+
+
+@pytest.mark.parametrize("number", range(GROVES.seen))
+def test_a_packet_of_groves_that_comes_twice_changes_nothing(number: int) -> None:
+    """It only says what is so."""
+    assert set(run(Meddler(number, lambda data: [data] * 2, {Kind.GROVES})).acked.tolist()) == EVERY

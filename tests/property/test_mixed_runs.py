@@ -17,6 +17,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparkstorm.acking.anchors import NO_PARENT, Anchors, parent_of_list
+from sparkstorm.acking.groves import Groves
 from sparkstorm.acking.ids import seeds
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.acking.shares import Entries, settle
@@ -33,10 +35,11 @@ class Copy:
     content: int
     anchors: tuple[int, ...]
     lineage: Lineage
+    shares: dict[int, int]
 
     def share(self, root: int) -> int:
-        """Its share of a root."""
-        return dict(pairs(self.lineage)).get(root, 0)
+        """Its share of a root, by itself and in groves."""
+        return self.shares.get(root, 0)
 
     def is_as(self, other: "Copy", root: int) -> bool:
         """Whether it is the other one as far as the root is concerned, maybe of another run."""
@@ -57,11 +60,16 @@ class Run:
 
 @dataclass
 class Play:
-    """Tasks in a row, a task reads from those before it; the first one routes the roots."""
+    """Tasks in a row, a task reads from those before it; the first one routes the roots.
+
+    Of ``many`` roots a tuple names the grove.
+    """
 
     random: Random
     tasks: int
     roots: list[Copy]
+    many: int
+    groves: Groves = field(default_factory=Groves)
     runs: list[list[Run]] = field(default_factory=list)
 
     def run_all(self) -> None:
@@ -73,9 +81,9 @@ class Play:
 
     def ack_vals(self) -> dict[int, int]:
         """What the acker makes of the entries of one run of each task."""
-        vals = {root: seed for copy in self.roots for root, seed in pairs(copy.lineage)}
+        vals = {root: seed for copy in self.roots for root, seed in copy.shares.items()}
         for runs in self.runs:
-            entries = self.random.choice(runs).entries
+            entries = self.groves.expand(self.random.choice(runs).entries)
             for root, delta in zip(entries.roots.tolist(), entries.deltas.tolist(), strict=True):
                 vals[root] ^= delta
         return vals
@@ -99,21 +107,20 @@ class Play:
     def _run(self, task: int) -> Run:
         inputs = self._read(task)
         acked, emits = self._behave(task, inputs)
-        child = [number for number, (_, _, anchors) in enumerate(emits) for _ in anchors]
-        anchor = [one for _, _, anchors in emits for one in anchors]
+        lists = [anchors for _, _, anchors in emits]
+        parents = [parent(number, anchors) for number, anchors in enumerate(lists)]
         lineage = Lineage.concat([copy.lineage for copy in inputs])
-        settled = settle(
-            lineage,
-            np.array(acked, np.bool_),
-            np.array(child, np.int64),
-            np.array(anchor, np.int64),
-            len(emits),
-            token_of(task, emits, [inputs[one] for one in anchor]),
-        )
-        copies = [
-            Copy(target, content, anchors, settled.children.slice(number, number + 1))
-            for number, (target, content, anchors) in enumerate(emits)
-        ]
+        anchored = Anchors.resolve(lineage, lists, self.groves, self.many)
+        child, anchor = anchored.of(np.array(parents, np.int64))
+        lineage = anchored.inputs
+        marks = np.zeros(len(lineage), np.bool_)
+        marks[: len(acked)] = acked
+        token = token_of(task, emits, lineage.roots[lineage.pairs_of(anchor)[1]])
+        settled = settle(lineage, marks, child, anchor, len(emits), token)
+        copies = []
+        for number, (target, content, anchors) in enumerate(emits):
+            mine = settled.children.slice(number, number + 1)
+            copies.append(Copy(target, content, anchors, mine, shares_of(mine, self.groves)))
         return Run(inputs, acked, emits, copies, settled.entries)
 
     def _read(self, task: int) -> list[Copy]:
@@ -148,16 +155,27 @@ class Play:
         return acked, sorted(emits, key=lambda emit: emit[0])
 
 
-def pairs(lineage: Lineage) -> list[tuple[int, int]]:
-    """The (root, share) pairs of a tuple."""
-    return list(zip(lineage.roots.tolist(), lineage.shares.tolist(), strict=True))
+def shares_of(lineage: Lineage, groves: Groves) -> dict[int, int]:
+    """A tuple's share of each of its roots."""
+    each = groves.expand(Entries(lineage.roots, lineage.shares))
+    shares: dict[int, int] = {}
+    for root, share in zip(each.roots.tolist(), each.deltas.tolist(), strict=True):
+        shares[root] = shares.get(root, 0) ^ share
+    return shares
 
 
-def token_of(task: int, emits: Sequence[Emit], anchors: Sequence[Copy]) -> int:
+def parent(number: int, anchors: Sequence[int]) -> int:
+    """The parent of a tuple with these anchors, which are the list of this number."""
+    if len(anchors) > 1:
+        return parent_of_list(number)
+    return anchors[0] if anchors else NO_PARENT
+
+
+def token_of(task: int, emits: Sequence[Emit], anchored: np.ndarray) -> int:
     """What the dispatcher digests: targets, contents, and the roots of all anchors."""
     digest = hashlib.blake2b(digest_size=8)
     digest.update(repr((task, [(target, content) for target, content, _ in emits])).encode())
-    digest.update(repr([copy.lineage.roots.tolist() for copy in anchors]).encode())
+    digest.update(anchored.tobytes())
     return int.from_bytes(digest.digest(), "little")
 
 
@@ -165,15 +183,21 @@ def root_copies(count: int) -> list[Copy]:
     """The root tuples, before they are routed."""
     roots = np.arange(1, count + 1, dtype=np.uint64)
     every = Lineage(roots, seeds(roots))
-    return [Copy(0, 0, (), every.slice(index, index + 1)) for index in range(count)]
+    each = [every.slice(index, index + 1) for index in range(count)]
+    return [Copy(0, 0, (), one, shares_of(one, Groves())) for one in each]
 
 
 @settings(max_examples=200)
-@given(seed=st.integers(0, 1 << 40), tasks=st.integers(2, 6), roots=st.integers(1, 2))
-def test_a_mixture_of_runs_hides_no_loss(seed: int, tasks: int, roots: int) -> None:
+@given(
+    seed=st.integers(0, 1 << 40),
+    tasks=st.integers(2, 6),
+    roots=st.integers(1, 3),
+    many=st.integers(1, 4),
+)
+def test_a_mixture_of_runs_hides_no_loss(seed: int, tasks: int, roots: int, many: int) -> None:
     """Whatever is read of which run: a root that looks complete was processed."""
     # Given tasks that run several times, each time on what it picks of the runs before
-    play = Play(Random(seed), tasks, root_copies(roots))
+    play = Play(Random(seed), tasks, root_copies(roots), many)
     play.run_all()
     # When the acker reads one run of each
     complete = [root for root, val in play.ack_vals().items() if val == 0]

@@ -5,7 +5,19 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["U64", "child_ids", "digest", "make_root", "mix64", "seeds", "sequence_of", "task_of"]
+__all__ = [
+    "GROVE",
+    "U64",
+    "child_ids",
+    "digest",
+    "grove_digests",
+    "in_groves",
+    "make_root",
+    "mix64",
+    "seeds",
+    "sequence_of",
+    "task_of",
+]
 
 U64: TypeAlias = NDArray[np.uint64]
 """An array of ids. They are unsigned everywhere; no signed form exists."""
@@ -13,8 +25,12 @@ U64: TypeAlias = NDArray[np.uint64]
 SEQUENCE_BITS = 47
 """Bits of a root that number the messages of one spout task; the others hold the task."""
 
+GROVE = 1 << 63
+"""Ids of groves (:mod:`groves`) begin here; every root is smaller."""
+
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _SEED_SALT = np.uint64(0xD1B54A32D192ED03)
+_GROVE_SALT = np.uint64(0x8BB84B93962EACC9)
 _ONE = np.uint64(1)
 
 
@@ -49,6 +65,23 @@ def child_ids(token: int, count: int) -> U64:
 def digest(values: U64, marks: NDArray[np.bool_]) -> int:
     """Return one number for the marked values and their positions."""
     return int(np.bitwise_xor.reduce(mix64(values + _steps(len(values)))[marks]))
+
+
+def in_groves(ids: U64, groves: U64) -> U64:
+    """Return what children of these ids have as shares of these groves.
+
+    It differs from grove to grove, and from the id itself: a child may belong to a root on several
+    ways, and what it holds of the root must not cancel out.
+    """
+    return _never_zero(mix64(ids + groves))
+
+
+def grove_digests(roots: U64, starts: NDArray[np.int64]) -> U64:
+    """Return a digest for each set of roots; sets are one after the other and begin at ``starts``.
+
+    The digests of the pieces of a set XOR to the digest of the set.
+    """
+    return np.bitwise_xor.reduceat(mix64(roots + _GROVE_SALT), starts)
 
 
 def make_root(task: int, sequence: int) -> int:

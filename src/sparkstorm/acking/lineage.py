@@ -20,7 +20,8 @@ class Lineage:
 
     Nearly always each tuple has exactly one pair; then ``offsets`` is None and tuple i has pair i.
     Otherwise the pairs of tuple i are those from ``offsets[i]`` to ``offsets[i + 1]``: several for
-    tuples with anchors of several roots, none for untracked ones.
+    tuples with anchors of several roots, none for untracked ones. In the place of a root there may
+    be a grove (:mod:`groves`), which stands for many.
     """
 
     __slots__ = ("offsets", "roots", "shares")
@@ -124,6 +125,6 @@ def _offsets(counts: Indexes) -> Indexes:
     return offsets
 
 
-def is_ascending(indexes: Indexes) -> bool:
+def is_ascending(numbers: Indexes | U64) -> bool:
     """Whether each is larger than the one before, so that none comes twice."""
-    return bool(np.all(indexes[1:] > indexes[:-1]))
+    return bool(np.all(numbers[1:] > numbers[:-1]))

@@ -6,6 +6,10 @@ Contributions to a root (DESIGN of Storm's acker, :mod:`sparkstorm.acking`):
 - acking a tuple adds the tuple's share of each of its roots;
 - nothing else adds anything.
 
+A grove (:mod:`groves`) is a root here: what is added to it is added to each of its roots. A child
+may belong to a root on several ways, by itself and in groves; so its id differs from grove to
+grove, lest one way cancels out another.
+
 What a task has to contribute to a root becomes an ack entry ``(root, delta)``, or, if the task
 acked a tuple of that root and emitted children, is folded into the share of the first of them.
 
@@ -26,7 +30,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from sparkstorm.acking.ids import U64, child_ids, digest
+from sparkstorm.acking.ids import GROVE, U64, child_ids, digest, in_groves
 from sparkstorm.acking.lineage import Indexes, Lineage, is_ascending
 
 __all__ = ["Entries", "Settlement", "settle", "xor_by_group"]
@@ -96,6 +100,9 @@ def settle(
     deltas = xor_by_group(groups.of_pair, acked_shares, len(groups.roots))
     has_acked = _any_of_group(groups.of_pair, acked_pairs, len(groups.roots))
     ids = child_ids(token ^ digest(deltas, has_acked), children)[groups.child]
+    if groups.roots.max(initial=0) >= GROVE:
+        roots = groups.roots[groups.of_child]
+        ids = np.where(roots >= GROVE, in_groves(ids, roots), ids)
     deltas ^= xor_by_group(groups.of_child, ids, len(groups.roots))
     carrier = _first_of_group(groups.of_child, len(groups.roots))
     carried = (carrier >= 0) & has_acked

@@ -318,7 +318,7 @@ class _WindowCollector:
 
     def __init__(self, collector: BoltCollector, tuples: list[Tuple]) -> None:
         self._collector = collector
-        self._tuples = tuples
+        self._tuples = tuple(tuples)  # known again by identity: emitting costs the same each time
 
     def emit(self, values: Sequence[Any], *, stream: str = "default") -> None:
         """Emit a tuple caused by the window."""

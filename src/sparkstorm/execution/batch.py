@@ -67,6 +67,12 @@ class BatchInfo:
             return self.retried[index].attempt
         return 1
 
+    def last_attempt(self, roots: U64) -> int:
+        """The highest try that any of these roots is."""
+        ranges = [RootRange(one.first, one.count) for one in self.retried]
+        found = np.unique(locate(ranges, roots))
+        return max((self.retried[which].attempt for which in found[found >= 0]), default=1)
+
     def is_excluded(self, roots: U64) -> NDArray[np.bool_]:
         """Which of these roots are to be left out."""
         return locate(self.excluded, roots) >= 0

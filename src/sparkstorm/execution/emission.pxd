@@ -22,8 +22,13 @@ cdef class BoltEmission(_Emission):
     cdef public Tuple input
     cdef public bytearray _status
     cdef public object _tracebacks
+    cdef public tuple _anchors
+    cdef public Py_ssize_t _parent_of_anchors
+    cdef public object _inputs
 
     @cython.locals(mine=Tuple)
     cpdef ack(self, tup)
 
     cpdef _parent(self, anchors)
+
+    cpdef _parent_of_many(self, tuple anchors)

@@ -8,9 +8,12 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
+from sparkstorm.acking.anchors import MANY_ROOTS, NO_PARENT, Parent, parent_of_list
 from sparkstorm.errors import EmitError, TrackingError
 from sparkstorm.execution.inbox import ACKED, Inbox
-from sparkstorm.execution.outbox import NO_PARENT, Outbox, Parent
+from sparkstorm.execution.outbox import Outbox
 from sparkstorm.execution.report import Report
 from sparkstorm.execution.showing import shown
 from sparkstorm.execution.user_errors import Tracebacks, text_of
@@ -126,7 +129,8 @@ class BasicEmission(_Emission):
 class BoltEmission(_Emission):
     """The collector of bolts that anchor, ack and fail by themselves.
 
-    ``input`` is the tuple that is being executed, as long as it is open; else None.
+    ``input`` is the tuple that is being executed, as long as it is open; else None. The last long
+    list of anchors is remembered: the results of a window all have the same.
     """
 
     def begin(self, inbox: Inbox) -> None:
@@ -135,6 +139,9 @@ class BoltEmission(_Emission):
         self.input: Tuple | None = None
         self._tracebacks = Tracebacks()
         self._status = inbox.status
+        self._anchors: tuple[Tuple, ...] = ()
+        self._parent_of_anchors = NO_PARENT
+        self._inputs = np.empty(0, np.int64)
 
     def emit(
         self,
@@ -193,8 +200,24 @@ class BoltEmission(_Emission):
         if anchors.__class__ is Tuple:
             return self._mine(anchors, "anchor to")
         with suppress(TypeError, AttributeError):  # none, or not of tuples
-            return tuple({self._mine(one, "anchor to"): None for one in anchors})
+            return self._parent_of_many(tuple(anchors))
         raise EmitError(f"anchors of {self._component!r} are tuples, not {shown(anchors)}")
+
+    def _parent_of_many(self, anchors: tuple[Tuple, ...]) -> Parent:
+        is_long = len(anchors) >= MANY_ROOTS
+        is_known = is_long and (anchors is self._anchors or anchors == self._anchors)
+        if is_known and self._inbox.are_open(self._inputs):
+            return self._parent_of_anchors
+        inputs = tuple({self._mine(one, "anchor to"): None for one in anchors})
+        if len(inputs) < 2:
+            return inputs[0] if inputs else NO_PARENT
+        lists = self._inbox.anchor_lists
+        lists.append(inputs)
+        parent = parent_of_list(len(lists) - 1)
+        if is_long:
+            self._anchors, self._parent_of_anchors = anchors, parent
+            self._inputs = np.array(inputs, np.int64)
+        return parent
 
     def _traceback(self, reason: object) -> str:
         if not issubclass(type(reason), BaseException):

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from sparkstorm.acking.groves import Groves
 from sparkstorm.acking.ids import U64
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.packet import Note, Packet
@@ -21,30 +22,38 @@ _TORN = Failure(
 )
 
 
-def leave_out(packets: Iterable[Packet], batch: BatchInfo) -> tuple[list[Packet], list[Note]]:
+def leave_out(
+    packets: Iterable[Packet], batch: BatchInfo, groves: Groves
+) -> tuple[list[Packet], list[Note]]:
     """Return DATA packets without the tuples of excluded roots; nothing in them is read.
 
     A value that cannot be read may be why its root is excluded. A tuple that also belongs to
     another root is left out all the same. Such a root fails at once, by the notes: its tree can
     no longer complete, and while a bolt holds another tuple of it, nothing else would end it.
     That is a try of its message, else messages that fail only together would come for ever.
+
+    The tuple of a grove that did not arrive goes, too: nobody could say what it belongs to.
     """
     kept: list[Packet] = []
     torn: set[int] = set()
     for packet in packets:
-        left, others = _leave_out(packet, batch)
+        left, others = _leave_out(packet, batch, groves)
         kept.append(left)
         torn.update(others.tolist())
     return kept, [Note(root, 1, _TORN) for root in sorted(torn)]
 
 
-def _leave_out(packet: Packet, batch: BatchInfo) -> tuple[Packet, U64]:
+def _leave_out(packet: Packet, batch: BatchInfo, groves: Groves) -> tuple[Packet, U64]:
     """Return a packet without those tuples, itself if it has none, and their other roots."""
     lineage = packet.lineage()
-    gone = batch.is_excluded(lineage.roots)
+    known = groves.knows(lineage.roots)
+    excluded = known.copy()
+    excluded[known] = groves.marked(lineage.roots[known], batch.is_excluded)
+    gone = excluded | ~known
     if not gone.any():
         return packet, lineage.roots[:0]
     owners = lineage.owners()
-    dropped = np.unique(owners[gone])
-    others = lineage.roots[np.isin(owners, dropped) & ~gone]
-    return packet.keep(np.setdiff1d(np.arange(packet.count), dropped)), others
+    of_torn = np.isin(owners, owners[excluded]) & known
+    others = groves.roots_of(lineage.roots[of_torn])
+    kept = np.setdiff1d(np.arange(packet.count), owners[gone])
+    return packet.keep(kept), others[~batch.is_excluded(others)]

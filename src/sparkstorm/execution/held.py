@@ -10,12 +10,18 @@ A record goes when its tuple was acked or failed, when all of its roots have end
 when it belongs to a driver that is gone: the source gives those messages again, and none must
 count twice. A tuple of several roots stays as long as one of them is open; what it contributes to
 the others falls away in the ledger. Untracked tuples come from nowhere again, so they stay.
+
+Tuples of one grove share its roots, in memory and in the log: the records of a batch have the same
+bytes object, which a pickle writes once.
 """
 
 import pickle
 from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple, final
 
+import numpy as np
+
+from sparkstorm.acking.ids import GROVE, U64
 from sparkstorm.errors import TrackingError
 from sparkstorm.execution.columns import pickled
 from sparkstorm.execution.inbox import OPEN, Inbox, PacketOrigin
@@ -30,7 +36,7 @@ __all__ = ["Bag", "Holding"]
 
 
 class _Record(NamedTuple):
-    """A held tuple as it is stored."""
+    """A held tuple as it is stored; ``groves`` has the roots of those that are among its roots."""
 
     key: Any
     values: tuple[Any, ...] | Kept
@@ -43,6 +49,7 @@ class _Record(NamedTuple):
     attempt: int
     run: str
     since: float
+    groves: tuple[tuple[int, bytes], ...] = ()
 
 
 @final
@@ -86,13 +93,14 @@ class Bag(Space):
     PREFIX: ClassVar = "tuples/"
     """The names of all of them start so."""
 
-    __slots__ = ("_by_key", "_by_root", "_data", "_holding", "_run", "_tuples")
+    __slots__ = ("_by_grove", "_by_key", "_by_root", "_data", "_holding", "_run", "_tuples")
 
     def __init__(self, name: str, call: Call) -> None:
         super().__init__(name, call)
         self._data: dict[int, _Record] = {}
         self._by_key: dict[Any, dict[int, None]] = {}
         self._by_root: dict[int, list[int]] = {}
+        self._by_grove: dict[int, list[int]] = {}
         self._holding = Holding(Inbox.empty())
         self._tuples: dict[int, Tuple] = {}
         self._run: str | None = None
@@ -178,9 +186,12 @@ class Bag(Space):
             for number, record in list(self._data.items()):
                 if record.roots and record.run != run:
                     self.change(number, DELETED)
+        ended = list(ended)
         gone = {root for root in ended if root in self._by_root}
         for number in sorted({n for root in gone for n in self._by_root[root]}):
             self._forget_roots(number, gone)
+        if ended and self._by_grove:
+            self._thin_groves(np.array(ended, np.uint64))
 
     def let_go(self, number: int) -> None:
         """Remove a record if it is there."""
@@ -214,6 +225,7 @@ class Bag(Space):
         self._data.clear()
         self._by_key.clear()
         self._by_root.clear()
+        self._by_grove.clear()
 
     def __repr__(self) -> str:
         return f"Bag({self.name}: {len(self)} held under {len(self._by_key)} keys)"
@@ -233,7 +245,7 @@ class Bag(Space):
         self._data[number] = record
         self._by_key.setdefault(record.key, {})[number] = None
         for root in record.roots:
-            self._by_root.setdefault(root, []).append(number)
+            self._listing(root).setdefault(root, []).append(number)
 
     def _unlist(self, number: int, record: _Record) -> None:
         numbers = self._by_key[record.key]
@@ -241,10 +253,14 @@ class Bag(Space):
         if not numbers:
             del self._by_key[record.key]
         for root in record.roots:
-            listed = self._by_root[root]
+            listing = self._listing(root)
+            listed = listing[root]
             listed.remove(number)
             if not listed:
-                del self._by_root[root]
+                del listing[root]
+
+    def _listing(self, root: int) -> dict[int, list[int]]:
+        return self._by_root if root < GROVE else self._by_grove
 
     def _forget_roots(self, number: int, gone: set[int]) -> None:
         record: _Record = self._data[number]
@@ -256,6 +272,38 @@ class Bag(Space):
             self.change(number, record._replace(roots=roots, shares=shares))
         else:
             self.change(number, DELETED)
+
+    def _thin_groves(self, gone: U64) -> None:
+        """Take roots that have ended out of the groves, once for all records of each."""
+        groves = self._holding.inbox.groves
+        for grove, numbers in list(self._by_grove.items()):
+            record: _Record = self._data[numbers[0]]
+            groves.unpack(grove, dict(record.groves)[grove])
+            roots = groves[grove]
+            left = roots[~np.isin(roots, gone)]
+            if len(left) == len(roots):
+                continue
+            thinner = groves.plant(left) if len(left) else None
+            for number in sorted(numbers):
+                self._replace_grove(number, grove, thinner)
+
+    def _replace_grove(self, number: int, grove: int, thinner: int | None) -> None:
+        record: _Record = self._data[number]
+        shares = dict(zip(record.roots, record.shares, strict=True))
+        share, groves = shares.pop(grove), dict(record.groves)
+        del groves[grove]
+        if thinner is not None:
+            shares[thinner] = shares.get(thinner, 0) ^ share
+            groves[thinner] = self._holding.inbox.groves.pack(thinner)
+        if not shares:
+            self.change(number, DELETED)
+            return
+        self.change(
+            number,
+            record._replace(
+                roots=tuple(shares), shares=tuple(shares.values()), groves=tuple(groves.items())
+            ),
+        )
 
     def _has(self, numbers: Iterable[int]) -> bool:
         status = self._holding.inbox.status
@@ -273,6 +321,8 @@ class Bag(Space):
             origin = PacketOrigin(
                 inbox, inbox.fields(record.names), record.component, record.stream, record.task
             )
+            for grove, data in record.groves:
+                inbox.groves.unpack(grove, data)
             index = inbox.adopt(record.roots, record.shares, record.attempt)
             tup = Tuple(_values_of(record), origin, index)
             self._lend(number, index, tup)
@@ -310,6 +360,7 @@ class Bag(Space):
             attempt=tup.attempt,
             run=inbox.batch.run,
             since=inbox.batch.time,
+            groves=tuple((root, inbox.groves.pack(root)) for root in roots if root >= GROVE),
         )
 
 

@@ -6,6 +6,9 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from sparkstorm.acking.anchors import NO_PARENT, Parent, parent_of_list
+from sparkstorm.acking.groves import Groves
+from sparkstorm.acking.ids import GROVE
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.columns import rows_of
@@ -60,14 +63,18 @@ class Inbox:
     earlier batch and has asked for: the adopted ones. ``others`` lists those that the running
     ``execute`` acked although they are not its own input, so that these acks can be taken back.
     ``unread`` says of tuples that could not be read, and so were not executed, why.
+    ``anchor_lists`` are the inputs of what was emitted with several anchors: each list once.
     """
 
     __slots__ = (
         "_adopted",
+        "_attempts",
         "_fields",
         "_packets",
+        "anchor_lists",
         "batch",
         "failures",
+        "groves",
         "lineage",
         "others",
         "received",
@@ -77,15 +84,24 @@ class Inbox:
         "unread",
     )
 
-    def __init__(self, packets: Sequence[Packet], task: int, batch: BatchInfo) -> None:
+    def __init__(
+        self,
+        packets: Sequence[Packet],
+        task: int,
+        batch: BatchInfo,
+        groves: Groves | None = None,
+    ) -> None:
         self._packets = packets
+        self.groves = Groves() if groves is None else groves
         self.task = task
         self.batch = batch
         self.lineage = Lineage.concat([packet.lineage() for packet in packets])
         self.received = len(self.lineage)
         self.status = bytearray(self.received)
         self._adopted: list[_Adopted] = []
+        self._attempts: dict[int, int] = {}
         self._fields: dict[tuple[str, ...], Fields] = {}
+        self.anchor_lists: list[tuple[int, ...]] = []
         self.others: list[int] = []
         self.failures: dict[int, Failure] = {}
         self.resets: list[int] = []
@@ -120,7 +136,7 @@ class Inbox:
         return Lineage.concat([self.lineage, adopted.simplified()])
 
     def pairs_of(self, index: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The roots of one tuple, and its share of each."""
+        """The roots (or groves) of one tuple, and its share of each."""
         if index < self.received:
             return self.lineage.pairs_at(index)
         adopted = self._adopted[index - self.received]
@@ -130,7 +146,7 @@ class Inbox:
         """Which try of its message a tuple belongs to."""
         if index >= self.received:
             return self._adopted[index - self.received].attempt
-        return max((self.batch.attempt(root) for root in self.pairs_of(index)[0]), default=1)
+        return max((self._attempt_of(root) for root in self.pairs_of(index)[0]), default=1)
 
     def fields(self, names: tuple[str, ...]) -> Fields:
         """The fields of these names; the same object for all tuples of this batch."""
@@ -164,6 +180,12 @@ class Inbox:
                 if index not in self.unread:
                     yield Tuple(values, origin, index)
 
+    def anchors_of(self, parent: Parent) -> tuple[int, ...]:
+        """The inputs that a tuple with this parent is anchored to."""
+        if parent >= 0:
+            return (parent,)
+        return () if parent == NO_PARENT else self.anchor_lists[parent_of_list(parent)]
+
     def ack_rest(self) -> None:
         """Mark all tuples as acked that did not fail."""
         self.status[:] = self.status.replace(bytes([OPEN]), bytes([ACKED]))
@@ -191,15 +213,37 @@ class Inbox:
         marks: NDArray[np.bool_] = np.frombuffer(bytes(self.status), np.uint8) == state
         return marks
 
+    def are_open(self, indexes: NDArray[np.int64]) -> bool:
+        """Whether all of these tuples were neither acked nor failed."""
+        return not np.frombuffer(self.status, np.uint8)[indexes].any()
+
     def open_roots(self) -> NDArray[np.uint64]:
         """The roots of the open tuples that were received; the ledger knows those of the others."""
         indexes = np.flatnonzero(self.marks(OPEN)[: self.received])
-        return self.lineage.roots[self.lineage.pairs_of(indexes)[1]]
+        return self.groves.roots_of(self.lineage.roots[self.lineage.pairs_of(indexes)[1]])
+
+    def reset_roots(self) -> NDArray[np.uint64]:
+        """The roots whose time-out starts anew."""
+        lineage = self.with_adopted()
+        pairs = lineage.pairs_of(np.array(self.resets, np.int64))[1]
+        return self.groves.roots_of(lineage.roots[pairs])
 
     def notes(self) -> list[Note]:
         """The failed roots, with the first reason of each."""
-        found: dict[int, Failure] = {}
+        named: dict[int, Failure] = {}
         for index, failure in sorted(self.failures.items()):
             for root in self.pairs_of(index)[0]:
-                found.setdefault(root, failure)
+                named.setdefault(root, failure)
+        found: dict[int, Failure] = {}
+        for root, failure in named.items():
+            for one in (root,) if root < GROVE else self.groves[root].tolist():
+                found.setdefault(one, failure)
         return [Note(root, 1, failure) for root, failure in sorted(found.items())]
+
+    def _attempt_of(self, root: int) -> int:
+        if root < GROVE:
+            return self.batch.attempt(root)
+        found = self._attempts.get(root)
+        if found is None:
+            found = self._attempts[root] = self.batch.last_attempt(self.groves[root])
+        return found

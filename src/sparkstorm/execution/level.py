@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import final
 
+from sparkstorm.acking.groves import Groves
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.dispatch import Delivery, Dispatcher
 from sparkstorm.execution.exclusion import leave_out
@@ -108,25 +109,28 @@ class Workshop:
             task = self._tasks[number] = BoltTask(self.plan, component, number)
         decoded = [Packet.decode(data) for data in received]
         packets = [packet for packet in decoded if packet.head.kind is Kind.DATA]
-        packets, failed = self._leave_out(number, run, packets)
+        groves = _groves_of(decoded)
+        packets, failed = self._leave_out(number, run, packets, groves)
         if task.state is None or run.store is None:
-            sent, report = task.run(packets, run.batch, run.partition)
+            sent, report = task.run(packets, run.batch, run.partition, groves=groves)
             return failed + sent, report
         ended = [p.roots().tolist() for p in decoded if p.head.kind is Kind.ENDED]
         index = number - self.plan.tasks[component].start
         store = run.store(f"{component}/{index}")
         task.state.load(store)
-        sent, report = task.run(packets, run.batch, run.partition, chain.from_iterable(ended))
+        sent, report = task.run(
+            packets, run.batch, run.partition, chain.from_iterable(ended), groves
+        )
         task.state.write(store, run.batch.number, run.attempt)
         return failed + sent, report
 
     def _leave_out(
-        self, number: int, run: StageRun, packets: list[Packet]
+        self, number: int, run: StageRun, packets: list[Packet], groves: Groves
     ) -> tuple[list[Packet], list[Delivery]]:
         """Leave the batch's excluded roots out; fail what else belongs to their tuples."""
-        if not run.batch.excluded:
+        if not run.batch.excluded and not any(packet.names_groves for packet in packets):
             return packets, []
-        kept, notes = leave_out(packets, run.batch)
+        kept, notes = leave_out(packets, run.batch, groves)
         # A lane of its own: the task itself numbers its packets from the first one's beginning.
         dispatcher = Dispatcher(self.plan, number, run.partition, run.batch, lane=1)
         return kept, dispatcher.fail(notes)
@@ -144,5 +148,14 @@ def quiet_gc() -> Iterator[None]:
             gc.enable()
 
 
+def _groves_of(packets: Iterable[Packet]) -> Groves:
+    """The groves that came in for a task."""
+    groves = Groves()
+    for packet in packets:
+        if packet.head.kind is Kind.GROVES:
+            groves.learn(packet.head.source, packet.pieces())
+    return groves
+
+
 def _is_for(head: PacketHead, tasks: list[int]) -> bool:
-    return head.kind in (Kind.DATA, Kind.ENDED) and head.target in tasks
+    return head.kind in (Kind.DATA, Kind.ENDED, Kind.GROVES) and head.target in tasks

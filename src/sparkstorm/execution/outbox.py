@@ -2,12 +2,11 @@
 
 import operator
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, final
+from typing import Any, Protocol
 
 import numpy as np
 
+from sparkstorm.acking.anchors import Parent
 from sparkstorm.acking.lineage import Indexes
 from sparkstorm.errors import EmitError
 from sparkstorm.execution.columns import Column, make_column
@@ -17,20 +16,7 @@ from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import Stream
 from sparkstorm.topology.grouping import FieldsGrouping, PartialKey
 
-__all__ = [
-    "NO_PARENT",
-    "Anchors",
-    "Emitted",
-    "Outbox",
-    "Parent",
-    "make_outboxes",
-    "task_number",
-]
-
-Parent: TypeAlias = "int | tuple[int, ...]"
-"""The input(s) that a tuple is anchored to, by position; NO_PARENT for none."""
-
-NO_PARENT = -1
+__all__ = ["Emitted", "Outbox", "make_outboxes", "task_number"]
 
 
 class Outbox:
@@ -128,18 +114,9 @@ class Outbox:
             self.ends.clear()
         return self.parents
 
-    def anchors(self) -> "Anchors":
-        """The parents as arrays."""
-        if self.ends:
-            return Anchors(self._parents_by_ends(), None)
-        with suppress(ValueError, TypeError):  # numpy refuses what is not all numbers
-            parents = np.array(self.parents, np.int64)
-            if parents.ndim == 1:  # else: the same number of anchors for each
-                return Anchors(parents, None)
-        lists = [p if isinstance(p, tuple) else (p,) for p in self.parents]
-        offsets = np.zeros(len(lists) + 1, np.int64)
-        np.cumsum([len(one) for one in lists], out=offsets[1:])
-        return Anchors(np.array([one for many in lists for one in many], np.int64), offsets)
+    def parents_by_row(self) -> Indexes:
+        """The parents as an array."""
+        return self._parents_by_ends() if self.ends else np.array(self.parents, np.int64)
 
     def _parents_by_ends(self) -> Indexes:
         return np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))
@@ -195,38 +172,13 @@ class Emitted(Protocol):
         """The values by field."""
         ...
 
-    def anchors(self) -> "Anchors":
-        """The parents as arrays."""
+    def parents_by_row(self) -> Indexes:
+        """The parents as an array."""
         ...
 
     def direct_tasks(self) -> Tasks | None:
         """The tasks picked by the emitter, for a direct stream."""
         ...
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Anchors:
-    """The parents of tuples: one each if ``offsets`` is None, else those between two offsets."""
-
-    parents: Indexes
-    offsets: Indexes | None
-
-    def of(self, rows: Indexes) -> tuple[Indexes, Indexes]:
-        """For each of these tuples, one (position in ``rows``, parent) per parent, ascending."""
-        if self.offsets is None:
-            parents = self.parents[rows]
-            if parents.min(initial=0) >= 0:  # the usual case
-                return np.arange(len(parents)), parents
-            tracked = np.flatnonzero(parents >= 0)
-            return tracked, parents[tracked]
-        counts = np.diff(self.offsets)[rows]
-        ends = np.cumsum(counts)
-        within = np.arange(counts.sum()) - np.repeat(ends - counts, counts)
-        positions = np.repeat(np.arange(len(rows)), counts)
-        parents = self.parents[within + np.repeat(self.offsets[:-1][rows], counts)]
-        tracked = np.flatnonzero(parents >= 0)
-        return positions[tracked], parents[tracked]
 
 
 def make_outboxes(plan: Plan, component: str) -> dict[str, Outbox]:

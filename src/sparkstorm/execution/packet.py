@@ -11,6 +11,7 @@ NOTES      JSON [[root, count, failure], …]        roots that failed
 FATAL      JSON failure                            a fault that must stop the topology
 OUTCOME    bytes                                   an acker's result, for the driver
 ENDED      roots                                   roots that ended without what is held of them
+GROVES     ids, counts, firsts, steps              pieces of groves that DATA packets name
 =========  ==================================================================================
 
 Packets are reproducible: the same content gives the same bytes, and nothing timed goes in.
@@ -28,7 +29,8 @@ from typing import final
 
 import numpy as np
 
-from sparkstorm.acking.ids import U64, seeds
+from sparkstorm.acking.groves import Pieces, has_groves
+from sparkstorm.acking.ids import GROVE, U64, seeds
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.acking.shares import Entries
 from sparkstorm.errors import InternalError
@@ -81,6 +83,7 @@ class Kind(IntEnum):
     FATAL = 6
     OUTCOME = 7
     ENDED = 8
+    GROVES = 9
 
 
 class Tracking(IntEnum):
@@ -162,6 +165,14 @@ class Packet:
         """Show only these of a DATA packet's tuples; nothing is read for it."""
         return replace(self, kept=rows if self.kept is None else self.kept[rows])
 
+    @property
+    def names_groves(self) -> bool:
+        """Whether a DATA packet's tuples belong to groves."""
+        if self.head.tracking not in (Tracking.SIMPLE, Tracking.MULTI):
+            return False
+        is_narrow = len(self.parts[0]) < len(self.parts[1])  # too narrow for a root and a grove
+        return not (is_narrow and self.head.base < GROVE) and has_groves(self._roots())
+
     def lineage(self) -> Lineage:
         """The lineage of a DATA packet's tuples."""
         lineage = self._lineage()
@@ -211,7 +222,20 @@ class Packet:
 
     def entries(self) -> Entries:
         """The entries of an ENTRIES packet."""
-        return Entries(self._roots(), _u64(self.parts[1]))
+        count = self.head.count
+        roots = widen(self.parts[0], count).astype(np.uint64) + np.uint64(self.head.base)
+        deltas = _u64(self.parts[1])
+        if len(self.parts) > 2:
+            deltas = np.repeat(deltas, widen(self.parts[2], len(deltas)))
+        return Entries(roots, deltas)
+
+    def pieces(self) -> Pieces:
+        """The pieces of a GROVES packet."""
+        ids, firsts = _u64(self.parts[0]), _u64(self.parts[2])
+        counts = widen(self.parts[1], len(ids)).astype(np.int64)
+        steps = np.cumsum(widen(self.parts[3], int(counts.sum())), dtype=np.uint64)
+        before = firsts - steps[np.cumsum(counts) - counts]
+        return Pieces(ids, counts, steps + np.repeat(before, counts))
 
     def notes(self) -> list[Note]:
         """The failed roots of a NOTES packet."""
@@ -277,10 +301,23 @@ class PacketWriter:
             Kind.DATA, parts + body.parts, tracking, stream, target, body.count, base
         )
 
+    def groves(self, target: int, pieces: Pieces) -> bytes:
+        """Encode pieces of groves for one task; each needs one root at least."""
+        starts = np.cumsum(pieces.counts) - pieces.counts
+        steps = np.diff(pieces.roots, prepend=pieces.roots[:1])
+        steps[starts] = 0
+        parts = [
+            pieces.ids.tobytes(),
+            narrow(pieces.counts),
+            pieces.roots[starts].tobytes(),
+            narrow(steps),
+        ]
+        return self._write(Kind.GROVES, parts, target=target, count=len(pieces.ids))
+
     def entries(self, target: int, entries: Entries) -> bytes:
-        """Encode contributions for an acker."""
+        """Encode contributions for an acker; where all roots of a grove get the same, it once."""
         base, roots = _narrow_roots(entries.roots)
-        parts = [roots, entries.deltas.tobytes()]
+        parts = [roots, *_encode_deltas(entries.deltas)]
         return self._write(Kind.ENTRIES, parts, target=target, count=len(entries), base=base)
 
     def roots(self, kind: Kind, target: int, roots: U64) -> bytes:
@@ -314,6 +351,13 @@ class PacketWriter:
         )
         self.sequence += 1
         return b"".join([head, *(piece for part in parts for piece in _padded(part))])
+
+
+def _encode_deltas(deltas: U64) -> list[bytes]:
+    starts = np.flatnonzero(np.diff(deltas, prepend=~deltas[:1]))
+    if 2 * len(starts) > len(deltas):
+        return [deltas.tobytes()]
+    return [deltas[starts].tobytes(), narrow(np.diff(starts, append=len(deltas)))]
 
 
 def _encode_lineage(lineage: Lineage) -> tuple[Tracking, int, list[bytes]]:

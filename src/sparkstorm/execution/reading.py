@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sparkstorm.acking.anchors import NO_PARENT
 from sparkstorm.acking.ids import U64, seeds
-from sparkstorm.acking.lineage import Lineage, is_ascending
+from sparkstorm.acking.lineage import Indexes, Lineage, is_ascending
 from sparkstorm.components.spout import (
     EXPIRED,
     Expired,
@@ -27,7 +28,6 @@ from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.columns import ArrowColumn, CoderError, Column, make_column
 from sparkstorm.execution.dispatch import Delivery, Dispatcher, MisfitError
 from sparkstorm.execution.level import quiet_gc
-from sparkstorm.execution.outbox import NO_PARENT, Anchors
 from sparkstorm.execution.packet import Note, Packet
 from sparkstorm.execution.pieces import check_count, is_a, located, pieces_of
 from sparkstorm.execution.report import Report
@@ -111,8 +111,8 @@ class _Read:
     def columns(self) -> dict[str, Column]:
         return self.made
 
-    def anchors(self) -> Anchors:
-        return Anchors(self.parents, None)
+    def parents_by_row(self) -> Indexes:
+        return self.parents
 
     def direct_tasks(self) -> Tasks | None:
         return self.direct

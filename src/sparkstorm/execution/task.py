@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, final
 
 import cloudpickle
-import numpy as np
 
+from sparkstorm.acking.anchors import NO_PARENT, Parent
+from sparkstorm.acking.groves import Groves
 from sparkstorm.components.bolt import AnyBolt, BasicBolt, Bolt
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.stateful import StatefulBolt
@@ -85,6 +86,7 @@ class BoltTask:
         batch: BatchInfo,
         partition: int,
         ended: Iterable[int] = (),
+        groves: Groves | None = None,
     ) -> tuple[list[Delivery], Report]:
         """Execute a batch's tuples and return the packets for others, and the report.
 
@@ -93,10 +95,11 @@ class BoltTask:
             batch: the batch.
             partition: where it runs.
             ended: roots that ended without tuples that this task may hold.
+            groves: those that the packets' tuples belong to.
         """
         started = time.perf_counter()
         self._report = self._emission._report = Report(self._component, self._task)  # noqa: SLF001
-        inbox = Inbox(packets, self._task, batch)
+        inbox = Inbox(packets, self._task, batch, groves)
         self._tracebacks = Tracebacks()
         self._context.batch, self._context.batch_time = batch.number, batch.time
         self._emission.begin(inbox)
@@ -227,7 +230,13 @@ class BoltTask:
         while True:
             try:
                 lineage = inbox.with_adopted()
-                sent = dispatcher.dispatch(lineage, inbox.marks(ACKED), self._boxes.values())
+                sent = dispatcher.dispatch(
+                    lineage,
+                    inbox.marks(ACKED),
+                    self._boxes.values(),
+                    inbox.anchor_lists,
+                    inbox.groves,
+                )
                 break
             except MisfitError as misfit:
                 self._drop_misfits(inbox, misfit)
@@ -235,24 +244,26 @@ class BoltTask:
             sent += dispatcher.hold(Kind.HOLD, inbox.open_roots())
             sent += dispatcher.fail(inbox.notes())
             if inbox.resets:
-                indexes = np.array(inbox.resets, np.int64)
-                roots = lineage.roots[lineage.pairs_of(indexes)[1]]
-                sent += dispatcher.hold(Kind.RESET, roots)
+                sent += dispatcher.hold(Kind.RESET, inbox.reset_roots())
         return sent
 
     def _drop_misfits(self, inbox: Inbox, misfit: MisfitError) -> None:
         """Fail the tuples that emitted what cannot be sent; a basic bolt's other emits go too."""
-        parents: dict[int, str] = {}
         box = self._boxes[misfit.box.key.stream]
         spelled = box.spell_parents()
+        parents: dict[Parent, str] = {}
         for row, why in misfit.faults.items():
-            parent = spelled[row]
-            for one in parent if isinstance(parent, tuple) else (parent,):
-                parents.setdefault(one, why)
-        for one in sorted(parents.keys() - {-1}):
-            why = f"{self._component!r}: {parents[one]}"
-            inbox.fail(one, self._failure(EmitError(why)))
-        if -1 in parents:
+            parents.setdefault(spelled[row], why)
+        inputs: dict[int, str] = {}
+        for parent, why in parents.items():
+            for one in inbox.anchors_of(parent):
+                inputs.setdefault(one, why)
+        failures = {
+            why: self._failure(EmitError(f"{self._component!r}: {why}")) for why in parents.values()
+        }
+        for one in sorted(inputs):
+            inbox.fail(one, failures[inputs[one]])
+        if NO_PARENT in parents:
             self._report.log("error", f"an unanchored tuple was dropped: {misfit}")
         box.drop_rows(misfit.rows)
         if isinstance(self._bolt, BasicBolt):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sparkstorm.acking.groves import Groves
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.acking.tally import RootRange
 from sparkstorm.execution.batch import BatchInfo
@@ -18,6 +19,11 @@ SEVERAL_ROOTS = Lineage(
 )
 
 
+def u64(*values: int) -> np.ndarray:
+    """Values as ids."""
+    return np.array(values, np.uint64)
+
+
 def packet(lineage: Lineage) -> Packet:
     body = Body.encode([ObjectColumn(["a", "b", "c", "d"])], 4)
     return Packet.decode(PacketWriter(7, 5).data(stream=1, target=9, body=body, lineage=lineage))
@@ -25,7 +31,7 @@ def packet(lineage: Lineage) -> Packet:
 
 def without(lineage: Lineage, *excluded: RootRange) -> tuple[list[str], list[list[int]]]:
     """The values and roots that are left."""
-    [left], _ = leave_out([packet(lineage)], BatchInfo(number=0, excluded=excluded))
+    [left], _ = leave_out([packet(lineage)], BatchInfo(number=0, excluded=excluded), Groves())
     assert (left.head.source, left.head.sequence, left.head.target) == (7, 5, 9)
     (column,) = left.columns()
     kept = left.lineage()
@@ -36,7 +42,8 @@ def without(lineage: Lineage, *excluded: RootRange) -> tuple[list[str], list[lis
 def test_packet_without_excluded_roots_is_the_same_one() -> None:
     """Nothing is copied if there is nothing to leave out."""
     whole = packet(ONE_ROOT_EACH)
-    [left], notes = leave_out([whole], BatchInfo(number=0, excluded=(RootRange(100, 5),)))
+    batch = BatchInfo(number=0, excluded=(RootRange(100, 5),))
+    [left], notes = leave_out([whole], batch, Groves())
     assert (left is whole, notes) == (True, [])
 
 
@@ -63,10 +70,25 @@ def test_excluded_tuples_go_the_others_stay(
 def test_other_roots_of_excluded_tuples_fail(excluded: RootRange, failed: list[int]) -> None:
     """Each once, however many tuples were left out; an excluded root is not among them."""
     packets = [packet(SEVERAL_ROOTS)] * 2
-    _, notes = leave_out(packets, BatchInfo(number=0, excluded=(excluded,)))
+    _, notes = leave_out(packets, BatchInfo(number=0, excluded=(excluded,)), Groves())
     assert [(note.root, note.count, note.failure.reason) for note in notes] == [
         (root, 1, "lost") for root in failed
     ]
+
+
+def test_a_tuple_of_a_grove_goes_with_any_of_its_roots() -> None:
+    """The grove stands for its roots; a grove that has not arrived may stand for any."""
+    # Given tuples of two groves, one of a root of its own, and one of a grove that nobody knows
+    groves, elsewhere = Groves(), Groves()
+    near, far = groves.plant(u64(3, 4, 5)), groves.plant(u64(7, 8))
+    unknown = elsewhere.plant(u64(9, 10))
+    whole = packet(Lineage(u64(near, far, 6, unknown), u64(1, 2, 3, 4)))
+    # When a root of the first grove is excluded
+    [left], notes = leave_out([whole], BatchInfo(number=0, excluded=(RootRange(4, 1),)), groves)
+    # Then its tuple goes, and so does that of the unknown one; the other roots of the first fail
+    assert left.columns()[0].to_list() == ["b", "c"]
+    assert left.lineage().roots.tolist() == [far, 6]
+    assert [note.root for note in notes] == [3, 5]
 
 
 class Unreadable:
@@ -81,7 +103,8 @@ def test_leaving_out_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparkstorm.execution.columns._readable", lambda values, data: data)
     body = Body.encode([ObjectColumn(["a", Unreadable(), "c", Unreadable()])], 4)
     data = PacketWriter(7).data(stream=1, target=9, body=body, lineage=ONE_ROOT_EACH)
-    [left], _ = leave_out([Packet.decode(data)], BatchInfo(number=0, excluded=(RootRange(4, 1),)))
+    batch = BatchInfo(number=0, excluded=(RootRange(4, 1),))
+    [left], _ = leave_out([Packet.decode(data)], batch, Groves())
     [column], unread = left.read()
     assert [column.to_list()[0], column.to_list()[1]] == ["a", "c"]
     assert unread == {2: (0, "ValueError: invalid literal for int() with base 10: 'no number'")}

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparkstorm.acking.groves import Groves, Pieces
 from sparkstorm.acking.ids import make_root, seeds
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.acking.shares import Entries
@@ -152,6 +153,46 @@ def test_entries_come_back() -> None:
     assert (packet.head.kind, packet.head.target, packet.head.count) == (Kind.ENTRIES, 2, 2)
     assert packet.entries().roots.tolist() == [1, 2**64 - 1]
     assert packet.entries().deltas.tolist() == [3, 0]
+
+
+def test_the_same_contribution_to_many_roots_is_sent_once() -> None:
+    """As a grove's is; others beside it come back, too."""
+    roots = np.arange(2_000, dtype=np.uint64)
+    deltas = np.where(roots < 1_500, np.uint64(2**64 - 1), np.where(roots < 1_501, 5, roots))
+    same = PacketWriter(4).entries(2, Entries(roots[:1_500], deltas[:1_500]))
+    assert len(same) < 1_500 * 2 + 100
+    for start in (0, 1_400, 1_500):
+        sent = PacketWriter(4).entries(2, Entries(roots[start:], deltas[start:]))
+        found = Packet.decode(sent).entries()
+        assert found.roots.tolist() == roots[start:].tolist()
+        assert found.deltas.tolist() == deltas[start:].tolist()
+
+
+@given(st.lists(st.lists(ROOTS, min_size=1, max_size=9), min_size=1, max_size=5))
+def test_groves_come_back(sets: list[list[int]]) -> None:
+    """However far their roots are from each other, and whichever come first."""
+    planted = [u64(*sorted(set(roots))) for roots in sets]
+    pieces = Pieces(
+        np.arange(len(sets), dtype=np.uint64) * 7,
+        np.array([len(roots) for roots in planted]),
+        np.concatenate(planted),
+    )
+    packet = Packet.decode(PacketWriter(4).groves(2, pieces))
+    found = packet.pieces()
+    assert (packet.head.kind, packet.head.target, packet.head.count) == (Kind.GROVES, 2, len(sets))
+    assert found.ids.tolist() == pieces.ids.tolist()
+    assert found.counts.tolist() == pieces.counts.tolist()
+    assert found.roots.tolist() == pieces.roots.tolist()
+
+
+def test_a_packet_knows_whether_it_names_groves() -> None:
+    """Most do not, and nobody has to look into them."""
+    grove = Groves().plant(u64(1, 2))
+    for roots, names in ((u64(1, 2), False), (u64(1, grove), True)):
+        assert Packet.decode(data(Lineage(roots, u64(3, 4)))).names_groves is names
+        several = Lineage(roots, u64(3, 4), np.array([0, 2]))
+        assert Packet.decode(data(several)).names_groves is names
+    assert not Packet.decode(data(Lineage.untracked(3))).names_groves
 
 
 @pytest.mark.parametrize("kind", [Kind.HOLD, Kind.RESET])
