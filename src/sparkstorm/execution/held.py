@@ -175,6 +175,11 @@ class Bag(Space):
         for number in sorted({n for root in gone for n in self._by_root[root]}):
             self._forget_roots(number, gone)
 
+    def leave(self, holding: Holding) -> None:
+        """End a batch: keep its inbox, and what was made of it, from being held any longer."""
+        self._holding = holding
+        self._tuples = {}
+
     def let_go(self, number: int) -> None:
         """Remove a record if it is there."""
         if number in self._data:
