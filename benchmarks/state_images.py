@@ -2,10 +2,10 @@
 
 ``python -m benchmarks.state_images [MASTER [MIB ...]]``: local[4] and the bounds of 1024, 40 and 0
 MiB a process unless given. For each bound: twelve stateful tasks put 600,000 keys, then count
-random ones of them. Printed are messages a second; how many runs of a task were in the process
-that ran it before; and of each process at the end its images, their estimated bytes, its resident
-set, and how many images it read from the start. With ``local-cluster[4,1,1024]``, and ``.`` in
-PYTHONPATH, there are four executors of one core.
+random ones of them. Printed are: how many runs of a task were in the process that ran it before;
+and of each process at the end its images, their estimated bytes, its resident set, how many images
+it read from the start, and its CPU time. With ``local-cluster[4,1,1024]``, and ``.`` in PYTHONPATH,
+there are four executors of one core.
 """
 
 import os
@@ -54,13 +54,15 @@ class Seen(NamedTuple):
     estimate: int
     resident: int
     reads: int
+    cpu: float
 
 
 class Keep(ss.StatefulBolt):
     """Counts each key; at the end of a batch it tells about its process."""
 
     outputs = (
-        "task long, batch long, pid long, images long, estimate long, resident long, reads long"
+        "task long, batch long, pid long, images long, estimate long, resident long, reads long, "
+        "cpu double"
     )
 
     def init_state(self, state: ss.State) -> None:
@@ -86,6 +88,7 @@ class Keep(ss.StatefulBolt):
                 images.bytes,
                 resident_bytes("self"),
                 StateImage._read_snapshot.reads,  # type: ignore[attr-defined]
+                time.process_time(),
             )
         )
 
@@ -109,19 +112,17 @@ def main() -> None:
     master, *bounds = sys.argv[1:] or ["local[4]"]
     SPARK_SETTINGS["spark.master"] = master
     for bound in map(int, bounds or ("1024", "40", "0")):
-        seen, secs = run_once(bound * 2**20)
-        print(f"{master}, {bound} MiB: {(KEYS + TOUCHED) / secs:,.0f} messages/s")
-        report(seen)
+        print(f"{master}, {bound} MiB")
+        report(run_once(bound * 2**20))
 
 
-def run_once(bound: int) -> tuple[list[Seen], float]:
-    """Run the topology and return what its tasks saw, and how long it took."""
+def run_once(bound: int) -> list[Seen]:
+    """Run the topology and return what its tasks saw."""
     builder = ss.TopologyBuilder()
     builder.set_spout("keys", Keys(KEYS + TOUCHED))
     builder.set_bolt("keep", Keep(), parallelism=TASKS).fields_grouping("keys", ["n"])
     seen: list[Seen] = []
     with spark_session("images") as session, tempfile.TemporaryDirectory() as folder:
-        started = time.monotonic()
         run = ss.submit(
             builder.create_topology(),
             name="images",
@@ -136,9 +137,8 @@ def run_once(bound: int) -> tuple[list[Seen], float]:
             on_tap=lambda key, task, rows: seen.extend(Seen(*row) for row in rows),
         )
         assert run.wait_until_drained(_PATIENCE_SECS)
-        secs = time.monotonic() - started
         run.stop()
-    return seen, secs
+    return seen
 
 
 def report(seen: list[Seen]) -> None:
@@ -153,7 +153,8 @@ def report(seen: list[Seen]) -> None:
     for pid, last in {one.pid: one for one in seen}.items():
         print(
             f"  process {pid}: {last.images} images of about {mib(last.estimate)}, resident "
-            f"{mib(last.resident)}, {last.reads} read from the start"
+            f"{mib(last.resident)}, {last.reads} read from the start, CPU {last.cpu:.1f} s",
+            flush=True,
         )
 
 
