@@ -77,7 +77,7 @@ class Keep(ss.StatefulBolt):
 
     def finish_batch(self) -> None:
         """Tell."""
-        [shop] = runtime._WORKSHOPS.values()
+        [shop] = runtime._WORKSHOPS
         images = shop._images
         self.collector.emit(
             Seen(
