@@ -127,6 +127,13 @@ class Config(BaseModel):
         "by batch; or in Spark's RocksDB, read and written one by one (some 50 µs each), for "
         "state larger than memory. Fixed by the checkpoint once there is one.",
     )
+    state_memory_bytes: int = Field(
+        1024 * 1024 * 1024,
+        ge=0,
+        alias="topology.state.memory.bytes",
+        description="Estimated bytes of state that each worker process keeps in memory between "
+        "batches. A task whose state has no room reads it again whenever it runs there.",
+    )
     max_retries: int | None = Field(
         16,
         ge=0,

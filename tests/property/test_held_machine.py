@@ -77,19 +77,21 @@ def held(runner: LocalRunner) -> int:
     return count
 
 
-@given(actions, st.sampled_from(["memory", "rocksdb"]))
+@given(actions, st.sampled_from(["memory", "rocksdb"]), st.sampled_from([0, 2000, 1 << 30]))
 @settings(max_examples=60)
 def test_every_message_ends_once_and_nothing_stays_held(
-    history: list[tuple[str, int]], backend: Literal["memory", "rocksdb"]
+    history: list[tuple[str, int]], backend: Literal["memory", "rocksdb"], room: int
 ) -> None:
-    """Whatever raises, fails, times out or runs elsewhere, the books agree in the end."""
+    """Whatever raises, fails, times out, runs elsewhere or is let go, the books agree at last."""
     feeder, topology = make_topology()
     clock, pairs = ManualClock(), []
 
     def take(key: Any, task: int, rows: list[tuple[Any, ...]]) -> None:
         pairs.extend(tuple(row) for row in rows)
 
-    config = ss.Config(message_timeout_secs=_TIMEOUT_SECS, state_backend=backend)
+    config = ss.Config(
+        message_timeout_secs=_TIMEOUT_SECS, state_backend=backend, state_memory_bytes=room
+    )
     with LocalRunner(topology, config=config, clock=clock, taps=["pair"], on_tap=take) as runner:
         fed = 0
         for what, key in history:

@@ -1,16 +1,15 @@
 """``sparkstorm run``: load, check, start Spark, watch, drain, sum up."""
 
+import atexit
 import logging
 import os
 import shutil
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, final
 
 from sparkstorm.cli.edge import Code
@@ -22,6 +21,7 @@ from sparkstorm.cli.spark_log import SparkLog
 from sparkstorm.config import Config
 from sparkstorm.dead_letters.office import find_sink
 from sparkstorm.delivery.checkpoint_plan import check_ahead
+from sparkstorm.delivery.scratch import make_folder
 from sparkstorm.errors import (
     BatchError,
     EnvironmentFault,
@@ -169,9 +169,10 @@ def _ship_modules(session: Any, loaded: Loaded) -> None:
     for path in sorted(loaded.folder.glob("*.py")):
         context.addPyFile(str(path))
     for package in sorted(loaded.folder.glob("*/__init__.py")):
-        base = Path(tempfile.mkdtemp(prefix="sparkstorm-ship-")) / package.parent.name
+        folder, name = make_folder("ship"), package.parent.name
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
         archive = shutil.make_archive(
-            str(base), "zip", root_dir=loaded.folder, base_dir=package.parent.name
+            str(folder / name), "zip", root_dir=loaded.folder, base_dir=name
         )
         context.addPyFile(archive)
 

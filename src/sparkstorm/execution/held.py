@@ -193,6 +193,11 @@ class Bag(Space):
         if ended and self._by_grove:
             self._thin_groves(np.array(ended, np.uint64))
 
+    def leave(self, holding: Holding) -> None:
+        """End a batch: keep its inbox, and what was made of it, from being held any longer."""
+        self._holding = holding
+        self._tuples = {}
+
     def let_go(self, number: int) -> None:
         """Remove a record if it is there."""
         if number in self._data:

@@ -11,6 +11,7 @@ from sparkstorm.acking.groves import Groves
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.dispatch import Delivery, Dispatcher
 from sparkstorm.execution.exclusion import leave_out
+from sparkstorm.execution.image_cache import ImageCache
 from sparkstorm.execution.packet import Kind, Packet, PacketHead, read_head
 from sparkstorm.execution.report import Report
 from sparkstorm.execution.state_log import ChunkStore
@@ -47,6 +48,8 @@ class Workshop:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._tasks: dict[int, BoltTask] = {}
+        self._images = ImageCache(plan.config.state_memory_bytes)
+        self._has_warned = False
 
     def run(self, run: StageRun, packets: Iterable[bytes]) -> tuple[list[Delivery], list[Report]]:
         """Run a stage's levels one after the other; pass on what is not for them.
@@ -114,14 +117,19 @@ class Workshop:
         if task.state is None or run.store is None:
             sent, report = task.run(packets, run.batch, run.partition, groves=groves)
             return failed + sent, report
-        ended = [p.roots().tolist() for p in decoded if p.head.kind is Kind.ENDED]
-        index = number - self.plan.tasks[component].start
-        store = run.store(f"{component}/{index}")
-        task.state.load(store)
-        sent, report = task.run(
-            packets, run.batch, run.partition, chain.from_iterable(ended), groves
+        ended = chain.from_iterable(
+            packet.roots().tolist() for packet in decoded if packet.head.kind is Kind.ENDED
         )
-        task.state.write(store, run.batch.number, run.attempt)
+        state, store = task.state, run.store(self.plan.name_of(number))
+        try:
+            state.load(store)
+            sent, report = task.run(packets, run.batch, run.partition, ended, groves)
+            state.write(store, run.batch.number, run.attempt)
+        finally:  # what a run left that broke off takes memory, too
+            has_room = self._images.keep(number, state, run.batch.number)
+        if not has_room and not self._has_warned:
+            self._has_warned = True
+            report.log("warning", _no_room(component, self.plan.config.state_memory_bytes))
         return failed + sent, report
 
     def _leave_out(
@@ -155,6 +163,14 @@ def _groves_of(packets: Iterable[Packet]) -> Groves:
         if packet.head.kind is Kind.GROVES:
             groves.learn(packet.head.source, packet.pieces())
     return groves
+
+
+def _no_room(component: str, limit: int) -> str:
+    return (
+        f"a worker process has no room for the state of all tasks that it runs: that of a task of "
+        f"{component!r} is read again each time. Raise topology.state.memory.bytes ({limit:,}), "
+        f"use executors of one core each, or topology.state.backend = rocksdb (docs/state.md)"
+    )
 
 
 def _is_for(head: PacketHead, tasks: list[int]) -> bool:

@@ -15,6 +15,10 @@ whose (version, token) the head knows catches up by reading the chunks since (no
 else ran the task); one that is ahead of the head drops its last batch if that suffices; otherwise
 it is read again from the snapshot. What a batch left that broke off before it was written is
 dropped in any case.
+
+The log reaches back behind the snapshot, within the same bounds. Spark runs a task in whichever
+process is idle, so images in other processes are some batches behind when a snapshot is written:
+they catch up by the chunks, and only a process that has no image reads the snapshot.
 """
 
 import json
@@ -42,6 +46,9 @@ _CHUNK_BYTES = 64 * 1024 * 1024
 _SNAPSHOT_ITEMS = 50_000
 _SNAPSHOT_MIN = 10_000
 _MAX_LOG = 100
+_ENTRY_BYTES, _RECORD_BYTES = 128, 1024
+"""What a key with its value, and a held tuple, take in memory beyond their pickles, about."""
+
 _NAMED, _TIMES, _DUE = "named/", "times/", "due/"
 """How the names of spaces start that make up a named state."""
 
@@ -100,7 +107,12 @@ class _Head:
     snapshot: int = -1
     pieces: int = 0
     snapshot_size: int = 0
+    size: int = 0
+    """The bytes of the snapshot and of the chunks that were written since."""
+
     log: list[tuple[int, str, int]] = field(default_factory=list)
+    """Version, token and number of entries of each chunk; the snapshot has the first of them."""
+
     counts: dict[str, int] = field(default_factory=dict)
     """How many keys the spaces have that are stored key by key."""
 
@@ -116,6 +128,38 @@ class _Head:
     def save(self, store: ChunkStore) -> None:
         values = {name: getattr(self, name) for name in self.__slots__}
         store.put("head", json.dumps(values).encode())
+
+    def since_snapshot(self) -> list[tuple[int, str, int]]:
+        """The part of the log that the snapshot does not have."""
+        return [entry for entry in self.log if entry[0] > self.snapshot]
+
+    def append(self, store: ChunkStore, data: bytes, entries: int) -> None:
+        """Write a chunk of this version, with so many entries."""
+        store.put(f"log/{self.version}", data)
+        self.log.append((self.version, self.token, entries))
+        self.size += len(data)
+
+    def drop_log(self, store: ChunkStore) -> None:
+        """Delete all chunks."""
+        for version, _, _ in self.log:
+            store.delete(f"log/{version}")
+        self.log.clear()
+
+    def trim(self, store: ChunkStore) -> None:
+        """Delete the oldest chunks that the snapshot has, down to the bounds of the log."""
+        entries = sum(entry[2] for entry in self.log)
+        while self._is_over(len(self.log), entries) and self.log[0][0] <= self.snapshot:
+            version, _, dropped = self.log.pop(0)
+            store.delete(f"log/{version}")
+            entries -= dropped
+
+    def needs_snapshot(self) -> bool:
+        """Whether reading the log has come to cost more than reading the state."""
+        since = self.since_snapshot()
+        return self._is_over(len(since), sum(entry[2] for entry in since))
+
+    def _is_over(self, chunks: int, entries: int) -> bool:
+        return chunks > _MAX_LOG or entries > max(self.snapshot_size, _SNAPSHOT_MIN)
 
     def later_than(self, version: int, token: str) -> "list[int] | None":
         """The chunks written since a version; None if the head does not know that version."""
@@ -238,7 +282,7 @@ class StateImage(KeyValues):
             self._drop()
         else:
             self._read_snapshot(store, head)
-            chunks = [entry[0] for entry in head.log]
+            chunks = [entry[0] for entry in head.since_snapshot()]
         for version in chunks:
             self._apply(_unpickle(store, f"log/{version}"))
         self._version, self._token = head.version, head.token
@@ -252,18 +296,54 @@ class StateImage(KeyValues):
         chunk = {name: fresh for name, space in self._spaces.items() if (fresh := space.fresh())}
         for name, entries in (self._stored or {}).items():
             entries.write(chunk.pop(name, {}), store)
-            head.counts[name] = len(self._values(name))
+            self._close_entries(name, entries, store)
         size = sum(map(len, chunk.values()))
-        logged = size + sum(size for _, _, size in head.log)
         data = b""
-        if len(head.log) < _MAX_LOG and logged <= max(head.snapshot_size, _SNAPSHOT_MIN):
+        if size <= max(head.snapshot_size, _SNAPSHOT_MIN):
             data = pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL)
         if data and len(data) <= _CHUNK_BYTES:
-            store.put(f"log/{version}", data)
-            head.log.append((version, token, size))
-        else:
-            self._write_snapshot(store, head, version)
+            head.append(store, data, size)
+            if head.needs_snapshot():
+                self._write_snapshot(store, head)
+        else:  # no chunk, so nothing before it leads to this version
+            self._write_snapshot(store, head)
+            head.drop_log(store)
+        head.trim(store)
         head.save(store)
+        self._let_go()
+
+    def release(self) -> None:
+        """Give the memory back: the next ``load`` reads everything again."""
+        for space in self._spaces.values():
+            space.forget()
+        self._version, self._token, self._written = -1, "", False
+        self._previous = (-1, "")
+        self._head = _Head()
+
+    @property
+    def size(self) -> int:
+        """An estimate of the bytes that it takes in memory."""
+        size = self._head.size
+        for name, space in self._spaces.items():
+            if isinstance(space, Bag):
+                size += _RECORD_BYTES * len(space)
+            elif isinstance(space, KeyValues) and name not in (self._stored or ()):
+                size += _ENTRY_BYTES * len(space)
+        return size
+
+    def _close_entries(self, name: str, entries: StoredEntries, store: ChunkStore) -> None:
+        """Keep nothing in memory of a space that is stored key by key."""
+        space = self._values(name)
+        count = self._head.counts[name] = len(space)
+        entries.open(store, count)
+        space.drop()
+
+    def _let_go(self) -> None:
+        """Keep no tuple of the batch from being freed until the task runs here again."""
+        self._holding = Holding(Inbox.empty())
+        for space in self._spaces.values():
+            if isinstance(space, Bag):
+                space.leave(self._holding)
 
     def _drop(self) -> None:
         for space in self._spaces.values():
@@ -308,18 +388,17 @@ class StateImage(KeyValues):
         for piece in range(head.pieces):
             self._apply(_unpickle(store, f"snap/{head.snapshot}/{piece}"))
 
-    def _write_snapshot(self, store: ChunkStore, head: _Head, version: int) -> None:
-        for old_version, _, _ in head.log:
-            store.delete(f"log/{old_version}")
+    def _write_snapshot(self, store: ChunkStore, head: _Head) -> None:
         for number in range(head.pieces):
             store.delete(f"snap/{head.snapshot}/{number}")
-        head.snapshot, head.pieces, head.snapshot_size, head.log = version, 0, 0, []
+        head.snapshot, head.pieces, head.snapshot_size, head.size = head.version, 0, 0, 0
         in_memory = self._spaces.keys() - (self._stored or {}).keys()
         for name in sorted(in_memory):
-            for size, data in _pieces(name, self._spaces[name]):
-                store.put(f"snap/{version}/{head.pieces}", data)
+            for entries, data in _pieces(name, self._spaces[name]):
+                store.put(f"snap/{head.snapshot}/{head.pieces}", data)
                 head.pieces += 1
-                head.snapshot_size += size
+                head.snapshot_size += entries
+                head.size += len(data)
 
 
 def state_of(plan: Plan, component: str) -> StateImage:
@@ -332,7 +411,7 @@ def committed_chunks(store: EntryStore) -> Iterator[bytes]:
     head = _Head.load(store)
     for piece in range(head.pieces):
         yield _chunk(store, f"snap/{head.snapshot}/{piece}")
-    for version, _, _ in head.log:
+    for version, _, _ in head.since_snapshot():
         yield _chunk(store, f"log/{version}")
 
 

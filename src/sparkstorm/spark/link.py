@@ -12,12 +12,12 @@ import json
 import os
 import secrets
 import socket
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, final
 
+from sparkstorm.delivery.scratch import make_folder
 from sparkstorm.errors import InternalError
 
 __all__ = ["Answer", "LinkClient", "LinkServer"]
@@ -26,6 +26,8 @@ Answer: TypeAlias = tuple[dict[str, Any], Sequence[bytes]]
 """The head and the parts of a message."""
 
 _MAX_HEAD = 64 * 1024 * 1024
+_LONGEST_PATH = 100
+"""Bytes of a Unix socket's path: systems take 103 or 107."""
 
 
 @final
@@ -38,8 +40,8 @@ class LinkServer:
     def __init__(self, handle: Callable[[dict[str, Any]], Answer]) -> None:
         self._handle = handle
         self.token = secrets.token_hex(16)
-        self._folder = tempfile.mkdtemp(prefix="sparkstorm-")
-        self.path = str(Path(self._folder) / "link")
+        self._folder = make_folder("link", longest=_LONGEST_PATH - len("/link"))
+        self.path = str(self._folder / "link")
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.bind(self.path)
         self._socket.listen()
@@ -52,7 +54,7 @@ class LinkServer:
         self._socket.shutdown(socket.SHUT_RDWR)  # closing alone does not wake the thread in accept
         self._socket.close()
         Path(self.path).unlink(missing_ok=True)
-        Path(self._folder).rmdir()
+        self._folder.rmdir()
 
     def _accept(self) -> None:
         while not self._closed:

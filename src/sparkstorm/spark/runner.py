@@ -5,7 +5,6 @@ import logging
 import os
 import secrets
 import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,6 +30,7 @@ from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.hosted_thread import HostedThread
 from sparkstorm.delivery.lease import Lease
 from sparkstorm.delivery.manifest import Manifest
+from sparkstorm.delivery.scratch import make_folder, remove_abandoned
 from sparkstorm.delivery.taps import Tap
 from sparkstorm.errors import SparkLostError, SparkstormError
 from sparkstorm.execution.report import LogLine
@@ -99,6 +99,7 @@ def submit(
     """
     check_name(name)
     offer_script_folder()
+    remove_abandoned()
     settings = config if isinstance(config, Config) else Config.parse(config or {})
     taps = list(taps)
     with ExitStack() as stack:
@@ -113,7 +114,7 @@ def submit(
         stack.enter_context(Jvm(session).told_if_gone())
         keep_letters_there = checkpoint is not None
         if checkpoint is None:
-            checkpoint = tempfile.mkdtemp(prefix=f"sparkstorm-{name}-")
+            checkpoint = make_folder(name)
             stack.callback(shutil.rmtree, checkpoint, ignore_errors=True)
         where = os.fspath(checkpoint)
         files = open_files(where, session)

@@ -394,6 +394,7 @@ def _draw_config(random: Random) -> Config:
         max_retries=random.choice((0, 1, 3, 16)),
         retry_backoff_secs=random.choice((0.0, 0.1, 5.0)),
         message_timeout_mode=random.choice(("emit", "progress")),
+        state_memory_bytes=random.choice((0, 1000, 1 << 30)),
     )
 
 

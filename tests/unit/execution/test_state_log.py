@@ -1,6 +1,7 @@
 """State against a plain dictionary, through aborted and repeated batches; with both back ends."""
 
 import pickle
+from random import Random
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ batches = st.lists(
         st.integers(0, 2),  # which worker process runs it
         changes,
         st.sampled_from(["commit", "abort", "abort and forget", "run twice"]),
+        st.sets(st.integers(0, 2)),  # in which the image had to make room before
     ),
     max_size=25,
 )
@@ -69,7 +71,7 @@ both_back_ends = pytest.mark.parametrize("in_memory", [True, False], ids=["memor
 @given(history=batches, most_log=st.integers(1, 4))
 @settings(max_examples=200)
 def test_every_process_sees_what_was_committed(
-    in_memory: bool, history: list[tuple[int, Any, str]], most_log: int
+    in_memory: bool, history: list[tuple[int, Any, str, set[int]]], most_log: int
 ) -> None:
     """Whoever runs the next batch, after any aborted attempts, sees the committed state exactly."""
     store, images, model = MemoryStore(), [StateImage(in_memory=in_memory) for _ in range(3)], {}
@@ -77,7 +79,9 @@ def test_every_process_sees_what_was_committed(
     state_log._MAX_LOG, state_log._SNAPSHOT_ITEMS = most_log, 3
     try:
         version = 0
-        for attempt, (process, todo, end) in enumerate(history):
+        for attempt, (process, todo, end, released) in enumerate(history):
+            for other in released:
+                images[other].release()
             image = images[process]
             image.load(store)
             assert content(image) == model
@@ -201,6 +205,43 @@ def test_snapshots_bound_the_log() -> None:
     fresh = StateImage()
     fresh.load(store)
     assert content(fresh) == {key: 950 + key for key in range(50)}
+
+
+@pytest.mark.parametrize("keys", [50, 20_000])
+def test_an_image_that_lags_behind_reads_no_snapshot(
+    keys: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four processes run a task at random: each gets along with the chunks of the others."""
+    reads = []
+    read = StateImage._read_snapshot
+    monkeypatch.setattr(
+        StateImage, "_read_snapshot", lambda *args: (reads.append(args[0]), read(*args))
+    )
+    store, images, dice = MemoryStore(), [StateImage() for _ in range(4)], Random(4)
+    for version in range(500):
+        image = dice.choice(images)
+        image.load(store)
+        for _ in range(max(1, keys // 500)):
+            image.add(dice.randrange(keys))
+        image.write(store, version, f"{version}")
+        store.commit()
+    assert store._committed.keys() & {f"log/{version}" for version in range(300)} == set()
+    assert any(key.startswith("snap/") for key in store._committed)
+    assert len(reads) <= len(images)
+
+
+def test_a_chunk_that_is_not_written_breaks_the_log_off() -> None:
+    """A batch that changes more than there is is a snapshot alone: no older image catches up."""
+    store, here, there = MemoryStore(), StateImage(), StateImage()
+    for image, version, count in ((there, 0, 10), (here, 1, 30_000), (there, 2, 10), (here, 3, 1)):
+        image.load(store)
+        for key in range(count):
+            image.put(key, version)
+        image.write(store, version, f"{version}")
+        store.commit()
+        assert content(image) == content(read_anew(store))
+    assert sorted(content(here).values())[:12] == [1] * 12
+    assert [key for key in store._committed if key.startswith("log/")] == ["log/2", "log/3"]
 
 
 def test_a_large_log_is_replaced_by_a_snapshot() -> None:

@@ -1,5 +1,6 @@
 """The socket between the driver and the reader process."""
 
+import tempfile
 import threading
 from pathlib import Path
 
@@ -50,3 +51,20 @@ def test_a_closed_link_leaves_nothing_behind() -> None:
     assert mine
     assert not any(thread.is_alive() for thread in mine)
     assert not Path(server.path).parent.exists()
+
+
+def test_a_long_path_of_temporary_files_is_no_obstacle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The path of a Unix socket has a hundred bytes or so; nothing is left where it has no room."""
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    server = LinkServer(lambda question: ({"answer": 1}, ()))
+    client = LinkClient(server.path, server.token)
+    try:
+        assert client.ask({}) == ({"answer": 1}, [])
+    finally:
+        client.close()
+        server.close()
+    assert list(long.iterdir()) == []

@@ -77,7 +77,7 @@ def make_session(name: str, master: str = "local[*]") -> SparkSession:
     """Start Spark with the settings that matter.
 
     Raises:
-        EnvironmentFault: Java is missing or too old.
+        EnvironmentFault: Java is missing or too old, or its temporary files have too long a path.
     """
     find_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -91,10 +91,24 @@ def make_session(name: str, master: str = "local[*]") -> SparkSession:
         builder = builder.config(key, value)
     if is_local(master):  # executors elsewhere get our package too late for it
         builder = builder.config("spark.python.daemon.module", _DAEMON)
-    session = builder.getOrCreate()
+    session = _started(builder)
     session.sparkContext.setLogLevel("ERROR")
     if is_local(master):
         write_no_crc_files(session)
+    return session
+
+
+def _started(builder: Any) -> SparkSession:
+    try:
+        session: SparkSession = builder.getOrCreate()
+    except OSError as error:
+        if "AF_UNIX" not in str(error):
+            raise
+        raise EnvironmentFault(
+            "Spark makes Unix sockets among Java's temporary files, and their path is too long "
+            f"for one ({error}): set spark.python.unix.domain.socket.dir, or Java's "
+            "java.io.tmpdir, to a folder with a shorter path"
+        ) from error
     return session
 
 

@@ -4,11 +4,11 @@ import atexit
 import os
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from sparkstorm.delivery.scratch import make_folder
 from sparkstorm.spark.driver.session import is_local
 
 __all__ = ["offer_script_folder", "ship"]
@@ -36,10 +36,10 @@ def ship(session: SparkSession) -> None:
     if is_local(str(context.master)) or context.applicationId in _SHIPPED:
         return
     package = Path(__file__).parents[2]
-    folder = tempfile.mkdtemp(prefix="sparkstorm-ship-")
+    folder = make_folder("ship")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     archive = shutil.make_archive(
-        str(Path(folder) / "sparkstorm"),
+        str(folder / "sparkstorm"),
         "zip",
         root_dir=package.parent,
         base_dir=package.name,

@@ -4,22 +4,34 @@ import atexit
 import contextlib
 import ctypes
 import gc
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import final
 
 import cloudpickle
 from pyspark import TaskContext
 
+from sparkstorm.clock import Clock, SystemClock
 from sparkstorm.errors import BatchError, InternalError
 from sparkstorm.execution.batch import BatchInfo, Purpose
 from sparkstorm.execution.level import Workshop
 from sparkstorm.spark.own_classes import install
 from sparkstorm.spark.rows import BATCH_PROPERTY
 
-__all__ = ["PlanPayload", "attempt_name", "batch_info", "keep_memory", "settle_gc", "workshop"]
+__all__ = [
+    "PlanPayload",
+    "Workshops",
+    "attempt_name",
+    "batch_info",
+    "keep_memory",
+    "settle_gc",
+    "workshop",
+]
 
-_WORKSHOPS: dict[str, Workshop] = {}
+_IDLE_SECS = 60.0
+"""As long as Spark keeps workers that nobody uses."""
+
 _FREEZES_LEFT = [8]
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _KEPT_BYTES = 512 * 1024 * 1024
@@ -34,18 +46,57 @@ class PlanPayload:
     data: bytes = field(repr=False)
 
 
+@final
+class Workshops:
+    """A process's tasks of all topologies that it works for; several may run on one session.
+
+    Those of a topology that it has not worked for lately are told to clean up, and go: its run may
+    have ended, which nobody tells a worker.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: dict[str, tuple[Workshop, list[type]]] = {}
+        self._used: dict[str, float] = {}
+        self._last = ""
+
+    def of(self, payload: PlanPayload) -> Workshop:
+        """Return the tasks of a topology; made at the first call."""
+        digest = payload.digest
+        if digest not in self._known:
+            plan, classes = cloudpickle.loads(payload.data)
+            self._known[digest], self._last = (Workshop(plan), classes), ""
+        self._used[digest] = self._clock.monotonic()
+        self._drop_idle()
+        shop, classes = self._known[digest]
+        if digest != self._last:  # another topology may have classes of the same names
+            install(classes)
+            self._last = digest
+        return shop
+
+    def close(self) -> None:
+        """Tell all bolts that the process ends."""
+        for shop, _ in self._known.values():
+            shop.cleanup()
+
+    def __iter__(self) -> Iterator[Workshop]:
+        return (shop for shop, _ in self._known.values())
+
+    def _drop_idle(self) -> None:
+        now = self._clock.monotonic()
+        for digest in [one for one, used in self._used.items() if now - used > _IDLE_SECS]:
+            del self._used[digest]
+            shop, _ = self._known.pop(digest)
+            shop.cleanup()
+
+
+_WORKSHOPS = Workshops(SystemClock())
+
+
 def workshop(payload: PlanPayload) -> Workshop:
-    """Return this process's tasks of a topology; made at the first call."""
-    known = _WORKSHOPS.get(payload.digest)
-    if known is None:
-        plan, classes = cloudpickle.loads(payload.data)
-        install(classes)
-        for old in _WORKSHOPS.values():
-            old.cleanup()
-        _WORKSHOPS.clear()
-        known = _WORKSHOPS[payload.digest] = Workshop(plan)
-        keep_memory()
-    return known
+    """Return this process's tasks of a topology."""
+    keep_memory()
+    return _WORKSHOPS.of(payload)
 
 
 def batch_info() -> BatchInfo:
@@ -83,6 +134,7 @@ def settle_gc() -> None:
         gc.freeze()
 
 
+@cache
 def keep_memory() -> None:
     """Let the C library keep freed memory for the next batch instead of giving it back.
 
@@ -100,7 +152,4 @@ def _parse(text: str) -> BatchInfo:
     return BatchInfo.from_json(text)
 
 
-@atexit.register
-def _cleanup() -> None:
-    for known in _WORKSHOPS.values():
-        known.cleanup()
+atexit.register(_WORKSHOPS.close)

@@ -1,0 +1,162 @@
+"""Images of state in worker processes: how many, what they take, and what a bound costs.
+
+``python -m benchmarks.state_images [MASTER [MIB ...]]``: local[4] and the bounds of 1024, 40 and 0
+MiB a process unless given. For each bound: twelve stateful tasks put 600,000 keys, then count
+random ones of them. Printed are: how many runs of a task were in the process that ran it before;
+and of each process at the end its images, their estimated bytes, its resident set, how many images
+it read from the start, and its CPU time. With ``local-cluster[4,1,1024]``, and ``.`` in PYTHONPATH,
+there are four executors of one core.
+"""
+
+import os
+import random
+import sys
+import tempfile
+import time
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+import sparkstorm as ss
+from benchmarks.large_state import mib, resident_bytes
+from benchmarks.numbered_spout import NumberedSpout
+from benchmarks.spark_settings import SPARK_SETTINGS, spark_session
+from sparkstorm.execution.state_log import StateImage
+from sparkstorm.spark.worker import runtime
+
+KEYS = 600_000
+TOUCHED = 1_000_000
+TASKS = 12
+PARTITIONS = 4
+BATCH = 20_000
+_PATIENCE_SECS = 3600
+
+
+class Keys(NumberedSpout):
+    """Each key once, then random ones."""
+
+    outputs = "n long"
+
+    def rows(self, first: int, end: int) -> pa.RecordBatch:
+        """Make the keys from one message to another."""
+        dice = random.Random(first)
+        numbers = [n if n < KEYS else dice.randrange(KEYS) for n in range(first, end)]
+        return pa.record_batch([pa.array(numbers, pa.int64())], ["n"])
+
+
+class Seen(NamedTuple):
+    """What a task saw of its process at the end of a batch."""
+
+    task: int
+    batch: int
+    pid: int
+    images: int
+    estimate: int
+    resident: int
+    reads: int
+    cpu: float
+
+
+class Keep(ss.StatefulBolt):
+    """Counts each key; at the end of a batch it tells about its process."""
+
+    outputs = (
+        "task long, batch long, pid long, images long, estimate long, resident long, reads long, "
+        "cpu double"
+    )
+
+    def init_state(self, state: ss.State) -> None:
+        """Count in this process how many images are read from the start."""
+        super().init_state(state)
+        count_reads()
+
+    def execute(self, tup: ss.Tuple) -> None:
+        """Count a key."""
+        self.state.add(f"user/{tup['n']}")
+        self.collector.ack(tup)
+
+    def finish_batch(self) -> None:
+        """Tell."""
+        [shop] = runtime._WORKSHOPS
+        images = shop._images
+        self.collector.emit(
+            Seen(
+                self.context.task,
+                self.context.batch,
+                os.getpid(),
+                len(images),
+                images.bytes,
+                resident_bytes("self"),
+                StateImage._read_snapshot.reads,  # type: ignore[attr-defined]
+                time.process_time(),
+            )
+        )
+
+
+def count_reads() -> None:
+    """Count each call that reads a snapshot, once in a process."""
+    read = StateImage._read_snapshot
+    if hasattr(read, "reads"):
+        return
+
+    def counted(*args: Any) -> None:
+        counted.reads += 1  # type: ignore[attr-defined]
+        read(*args)
+
+    counted.reads = 0  # type: ignore[attr-defined]
+    StateImage._read_snapshot = counted  # type: ignore[method-assign]
+
+
+def main() -> None:
+    """Measure each bound on a session of its own."""
+    master, *bounds = sys.argv[1:] or ["local[4]"]
+    SPARK_SETTINGS["spark.master"] = master
+    for bound in map(int, bounds or ("1024", "40", "0")):
+        print(f"{master}, {bound} MiB")
+        report(run_once(bound * 2**20))
+
+
+def run_once(bound: int) -> list[Seen]:
+    """Run the topology and return what its tasks saw."""
+    builder = ss.TopologyBuilder()
+    builder.set_spout("keys", Keys(KEYS + TOUCHED))
+    builder.set_bolt("keep", Keep(), parallelism=TASKS).fields_grouping("keys", ["n"])
+    seen: list[Seen] = []
+    with spark_session("images") as session, tempfile.TemporaryDirectory() as folder:
+        run = ss.submit(
+            builder.create_topology(),
+            name="images",
+            config={
+                "state_memory_bytes": bound,
+                "partitions": PARTITIONS,
+                "batch_max_messages": BATCH,
+            },
+            session=session,
+            checkpoint=folder,
+            taps=["keep"],
+            on_tap=lambda key, task, rows: seen.extend(Seen(*row) for row in rows),
+        )
+        assert run.wait_until_drained(_PATIENCE_SECS)
+        run.stop()
+    return seen
+
+
+def report(seen: list[Seen]) -> None:
+    """Print how tasks moved about, and how each process stood at the end."""
+    seen.sort(key=lambda one: one.batch)
+    where: dict[int, int] = {}
+    stayed = 0
+    for one in seen:
+        stayed += where.get(one.task) == one.pid
+        where[one.task] = one.pid
+    print(f"  in the same process as before: {stayed} of {len(seen) - len(where)} runs")
+    for pid, last in {one.pid: one for one in seen}.items():
+        print(
+            f"  process {pid}: {last.images} images of about {mib(last.estimate)}, resident "
+            f"{mib(last.resident)}, {last.reads} read from the start, CPU {last.cpu:.1f} s",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

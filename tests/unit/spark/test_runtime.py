@@ -1,0 +1,86 @@
+"""What a worker process keeps of the topologies that it works for."""
+
+import pickle
+import sys
+from types import ModuleType
+from typing import Any
+
+import cloudpickle
+import pytest
+
+import sparkstorm as ss
+from sparkstorm.execution.task import BoltTask
+from sparkstorm.planning.passes import make_plan
+from sparkstorm.spark.worker.runtime import PlanPayload, Workshops
+from sparkstorm.testing import FeederSpout, ManualClock
+
+CLEANED: list[str] = []
+
+
+class Note(ss.Bolt):
+    """Says when it is told to clean up."""
+
+    def cleanup(self) -> None:
+        CLEANED.append(self.context.topology)
+
+    def execute(self, tup: ss.Tuple) -> None:
+        self.collector.ack(tup)
+
+
+def payload_of(name: str, *classes: type) -> PlanPayload:
+    builder = ss.TopologyBuilder()
+    builder.set_spout("feed", FeederSpout("n long"))
+    builder.set_bolt("note", Note()).shuffle_grouping("feed")
+    plan = make_plan(builder.create_topology(), name=name)
+    return PlanPayload(name, cloudpickle.dumps((plan.for_workers(), classes)))
+
+
+def start_bolt(workshops: Workshops, payload: PlanPayload) -> None:
+    """Let the process have a bolt of the topology."""
+    shop = workshops.of(payload)
+    number = shop.plan.tasks["note"].start
+    task = shop._tasks[number] = BoltTask(shop.plan, "note", number)
+    bolt: Any = task._bolt
+    bolt.context = task._context
+
+
+def test_topologies_that_run_at_a_time_keep_their_bolts() -> None:
+    """Workers of one session get tasks of all its runs; none begins anew because of another."""
+    CLEANED.clear()
+    clock = ManualClock()
+    workshops, payloads = Workshops(clock), [payload_of("one"), payload_of("two")]
+    first = [workshops.of(payload) for payload in payloads]
+    for _ in range(100):
+        clock.advance(1)
+        assert [workshops.of(payload) for payload in payloads] == first
+    assert list(workshops) == first
+
+
+def test_a_topology_that_has_not_run_for_a_minute_goes() -> None:
+    """Nobody tells a worker that a run has ended; its bolts are told to clean up, once."""
+    CLEANED.clear()
+    clock = ManualClock()
+    workshops, one, two = Workshops(clock), payload_of("one"), payload_of("two")
+    start_bolt(workshops, one)
+    start_bolt(workshops, two)
+    clock.advance(40)
+    workshops.of(two)
+    assert CLEANED == []
+    clock.advance(40)
+    workshops.of(two)
+    assert CLEANED == ["one"]
+    assert len(list(workshops)) == 1
+    workshops.close()
+    assert CLEANED == ["one", "two"]
+
+
+def test_each_topology_finds_its_own_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of them may name different classes alike: whose task runs, his are found."""
+    monkeypatch.setitem(sys.modules, "shop", ModuleType("shop"))
+    orders = [type("Order", (), {"__module__": "shop", "of": of}) for of in ("one", "two")]
+    workshops = Workshops(ManualClock())
+    payloads = [payload_of(order.of, order) for order in orders]  # type: ignore[attr-defined]
+    for of in ("one", "two", "one", "one", "two"):
+        workshops.of(payloads[of == "two"])
+        found = pickle.loads(b"cshop\nOrder\n.")
+        assert found.of == of
