@@ -39,6 +39,7 @@ _NEAR, _FAR = 0.25, 0.5
 _STEEP = 3
 """They lie far from it if it is to grow by a quarter, or a batch to last a quarter too long."""
 
+_FAST = 2.0
 _LEAST_GROWTH, _MOST_GROWTH = 3.0, 8.0
 _GROWTH_TO = 4.0
 """Times the target that a batch should not exceed by growing, if all time is that of messages."""
@@ -68,7 +69,7 @@ class BatchSizer:
     1000
     >>> sizer.observe(messages=1000, secs=0.1)
     >>> sizer.limit
-    4000
+    6000
 
     Args:
         target_secs: how long a batch should take.
@@ -114,9 +115,9 @@ class BatchSizer:
         variable = self._good_secs(fixed)
         is_full = messages >= self.limit / 2
         if is_full or secs > fixed + variable:
-            change = variable * (self._even + messages) / secs / self._wanted
-            change = min(change, self._most_growth(secs) if is_full else 1.0)
-            self._set_apart(max(change, (fixed + variable) / self._target))
+            wanted = min(variable * (self._even + messages) / secs, self._most)
+            change = min(wanted / self._wanted, self._most_growth(secs) if is_full else 1.0)
+            self._off = self._next_off(change, (fixed + variable) / self._target)
             self._move(change)
 
     def _good_secs(self, fixed: float) -> float:
@@ -147,14 +148,17 @@ class BatchSizer:
         share = min(max(share, _LEAST_SHARE), _MOST_SHARE)
         self._even = messages * (1 - share) / share
 
-    def _set_apart(self, excess: float) -> None:
-        """Go to the other side of the wanted size, the further the more that is in question."""
-        off = min(_NEAR * min(max(excess, 1.0), 2.0) ** _STEEP, _FAR)
-        self._off = off if self._off < 0 else -off
+    def _next_off(self, change: float, targets: float) -> float:
+        """The other side of the wanted size; but sizes that grow fast differ anyway."""
+        if change >= _FAST:
+            return -_NEAR
+        excess = min(max(change, targets, 1.0), _FAST)
+        off = min(_NEAR * excess**_STEEP, _FAR)
+        return off if self._off < 0 else -off
 
     def _move(self, change: float) -> None:
         """Change the wanted size; go half way if that is little, since times are noisy."""
-        if 1 / 2 < change < 2:
+        if 1 / _FAST < change < _FAST:
             change = math.sqrt(change)
         self._wanted = min(self._most, max(self._least, self._wanted * change))
 
