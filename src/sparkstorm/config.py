@@ -89,9 +89,9 @@ class Config(BaseModel):
         None,
         gt=0,
         alias="topology.batch.max.secs",
-        description="The time that a batch may take where each costs much, however little it holds: "
-        "under a backlog it then outgrows the target, until its messages take longer than that "
-        "fixed cost. If that cost alone comes near, messages get the target time beside it. "
+        description="The time that a batch may take where each costs much, however little it "
+        "holds: under a backlog it then outgrows the target, until its messages take longer than "
+        "that fixed cost. If that cost alone comes near, messages get the target time beside it. "
         "Unset: 60 times the target, but at most half of topology.batch.timeout.secs.",
     )
     batch_max_messages: int | None = Field(

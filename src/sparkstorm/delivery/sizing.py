@@ -33,22 +33,23 @@ __all__ = ["BatchSizer"]
 _VARIABLE_TO_FIXED = 1.5
 """How long the messages of a batch take beside its fixed time, if the target leaves them less."""
 
-_NEAR, _FAR = 0.25, 0.5
-"""How far real sizes lie from the wanted one, as shares of it."""
+_NEAR, _FAR, _STEEP = 0.25, 0.5, 3
+"""How far real sizes lie from the wanted one, as shares of it.
 
-_STEEP = 3
-"""They lie far from it if it is to grow by a quarter, or a batch to last a quarter too long."""
+They are far if it is to grow by a quarter, or if a batch is to take a quarter more than its target.
+"""
 
 _FAST = 2.0
-_LEAST_GROWTH, _MOST_GROWTH = 3.0, 8.0
-_GROWTH_TO = 4.0
-"""Times the target that a batch should not exceed by growing, if all time is that of messages."""
-_DOUBT = 0.12
+"""From such a change on, sizes differ enough by themselves, and it is not taken for noise."""
 
-_FIRST_SHARE = 0.5
-_FIRST_WEIGHT = 0.05
-_MOST_WEIGHT = 2.0
-"""The average forgets: a pair of ``_FAR`` sizes never counts for less than a third of it."""
+_LEAST_GROWTH, _MOST_GROWTH, _GROWTH_TO = 3.0, 8.0, 4.0
+"""How far to grow at once: to four targets, were all time that of messages; within these two."""
+
+_DOUBT = 0.12
+"""By how much the share is taken for smaller than it seems."""
+
+_FIRST_SHARE, _FIRST_WEIGHT, _MOST_WEIGHT = 0.5, 0.05, 2.0
+"""The average forgets: a pair of sizes that are far apart always counts for a third of it."""
 
 _LEAST_SHARE, _MOST_SHARE = 0.01, 0.9
 _LEAST_SEEN, _MOST_SEEN = -0.5, 1.5
