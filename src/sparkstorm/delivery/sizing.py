@@ -48,8 +48,8 @@ _LEAST_GROWTH, _MOST_GROWTH, _GROWTH_TO = 3.0, 8.0, 4.0
 _DOUBT = 0.12
 """By how much the share is taken for smaller than it seems."""
 
-_FIRST_SHARE, _FIRST_WEIGHT, _MOST_WEIGHT = 0.5, 0.05, 2.0
-"""The average forgets: a pair of sizes that are far apart always counts for a third of it."""
+_FIRST_SHARE, _FIRST_WEIGHT, _MOST_WEIGHT = 0.5, 0.05, 1.4
+"""The average forgets: a pair of sizes that are far apart always counts for two fifths."""
 
 _LEAST_SHARE, _MOST_SHARE = 0.01, 0.9
 _LEAST_SEEN, _MOST_SEEN = -0.5, 1.5
