@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from sparkstorm.errors import ConfigError
 
@@ -23,6 +23,9 @@ COMPONENT_KEYS = frozenset(
     }
 )
 """The settings that a single component may override, by ``add_configuration``."""
+
+_TARGETS_IN_MOST = 60
+"""How many times the target a batch may take, if nobody says: fixed costs of half a minute fit."""
 
 
 class Config(BaseModel):
@@ -81,6 +84,15 @@ class Config(BaseModel):
         gt=0,
         alias="topology.batch.target.secs",
         description="The time that a batch should take; the batch size adapts to it.",
+    )
+    batch_max_secs: float | None = Field(
+        None,
+        gt=0,
+        alias="topology.batch.max.secs",
+        description="The time that a batch may take where each costs much, however little it "
+        "holds: under a backlog it then outgrows the target, until its messages take longer than "
+        "that fixed cost. If that cost alone comes near, messages get the target time beside it. "
+        "Unset: 60 times the target, but at most half of topology.batch.timeout.secs.",
     )
     batch_max_messages: int | None = Field(
         None,
@@ -230,6 +242,24 @@ class Config(BaseModel):
             known["user"] = {**(given or {}), **user}
         return cls(**known)
 
+    @property
+    def batch_most_secs(self) -> float:
+        """The time that a batch may take: as it was set, or what follows from other settings."""
+        if self.batch_max_secs is not None:
+            return self.batch_max_secs
+        return min(_TARGETS_IN_MOST * self.batch_target_secs, self.batch_timeout_secs / 2)
+
+    @model_validator(mode="after")
+    def _check_batch_secs(self) -> "Config":
+        most = self.batch_max_secs
+        if most is not None and not self.batch_target_secs <= most < self.batch_timeout_secs:
+            raise ValueError(
+                f"batch_max_secs is {most:g}: choose at least batch_target_secs "
+                f"({self.batch_target_secs:g}) and less than batch_timeout_secs "
+                f"({self.batch_timeout_secs:g})"
+            )
+        return self
+
     def override(self, settings: Mapping[str, object]) -> "Config":
         """Return a copy with some fields replaced, checked like new ones."""
         return Config(**{**dict(self), **_by_name(settings)}) if settings else self
@@ -266,6 +296,8 @@ def _explain(error: ValidationError) -> str:
         key = ".".join(str(part) for part in fault["loc"])
         if fault["type"] == "extra_forbidden":
             lines.append(f"unknown setting {key!r}: {_nearest(key)}")
+        elif not key:  # of several settings together
+            lines.append(fault["msg"].removeprefix("Value error, "))
         else:
             lines.append(f"setting {key!r} has the value {fault['input']!r}: {fault['msg']}")
     return "\n".join(lines)

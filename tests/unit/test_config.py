@@ -78,6 +78,14 @@ def test_settings_of_ones_own_go_under_user() -> None:
         ({"message_timeout_secs": "none"}, "has the value None: .*valid number"),
         ({"message_timeout_mode": "never"}, "has the value 'never': .*'emit' or 'progress'"),
         ({"max_spout_pending": 1.5}, "has the value 1.5"),
+        (
+            {"batch_max_secs": 1, "batch_target_secs": 5},
+            r"batch_max_secs is 1: choose at least batch_target_secs \(5\) and less than",
+        ),
+        (
+            {"batch_max_secs": 60, "batch_timeout_secs": 60},
+            r"batch_max_secs is 60: .* less than batch_timeout_secs \(60\)",
+        ),
         ({"user.": 3}, "unknown setting 'user.': did you mean 'user'"),
         ({"user": 5, "user.a": 1}, "setting 'user' has the value 5"),
         (
@@ -90,6 +98,20 @@ def test_a_mistake_is_explained(settings: dict[str, object], message: str) -> No
     """With the key as it was written, the value, and what would do."""
     with pytest.raises(ConfigError, match=message):
         Config.parse(settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "secs"),
+    [
+        ({}, 60.0),
+        ({"batch_target_secs": 0.5}, 30.0),
+        ({"batch_timeout_secs": 20}, 10.0),
+        ({"batch_max_secs": 7, "batch_timeout_secs": 8}, 7.0),
+    ],
+)
+def test_how_long_a_batch_may_take(settings: dict[str, object], secs: float) -> None:
+    """As was set, or what fits the target and the time-out."""
+    assert Config.parse(settings).batch_most_secs == secs
 
 
 def test_all_mistakes_are_told_at_once() -> None:

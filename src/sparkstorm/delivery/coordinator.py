@@ -183,6 +183,8 @@ class Coordinator:
         with self._lock:
             record = self._records[number]
             record.differed = 0
+            if record.asked is None:
+                record.asked = self._clock.monotonic()
             if record.recovered is not None:
                 with self._fault.kept(_NO_PLAN):
                     self._succession.rerun(record, record.recovered)
@@ -241,7 +243,7 @@ class Coordinator:
                 self._counts.rollbacks += 1
                 return 0.0
             outcomes = record.take_in(rows, len(self._plan.ackers))
-            record.secs = secs
+            record.secs, record.finished = secs, self._clock.monotonic()
             record.reports = reports
             if self._transactions is not None:
                 wait = self._transactions.judge(record)
@@ -327,7 +329,7 @@ class Coordinator:
         self._unwritten = plan  # if the checkpoint cannot be written to, it waits here
         self._journal.write_plan(plan)
         self._unwritten = None
-        self._records[number] = BatchRecord(plan)
+        self._records[number] = BatchRecord(plan, planned=now)
         self._last = number
         self._ledger.begin(plan.ranges)
         self._counts.note_planned(plan)
@@ -365,7 +367,7 @@ class Coordinator:
         self._counts.batches += 1
         self._counts.batch_secs = record.secs
         self._counts.batch_messages = plan.messages
-        self._planner.observe(messages=plan.messages, secs=record.secs)
+        self._planner.observe(messages=plan.messages, secs=record.cycle_secs(now))
         self._taps.add(record.tapped)
 
     def _ack_untracked(self, plan: BatchPlan) -> int:

@@ -57,7 +57,10 @@ class BatchPlanner:
         self._times = BatchClock(clock)
         self._run = run
         self._sizer = BatchSizer(
-            config.batch_target_secs, config.batch_min_messages, config.batch_max_messages
+            config.batch_target_secs,
+            config.batch_most_secs,
+            config.batch_min_messages,
+            config.batch_max_messages,
         )
         self._note_ids = False
         self._forget_at = math.inf
@@ -188,7 +191,7 @@ class BatchPlanner:
         )
 
     def observe(self, *, messages: int, secs: float) -> None:
-        """Learn from how long a batch took."""
+        """Learn from how long a batch held up the next one."""
         self._sizer.observe(messages=messages, secs=secs)
 
     def pending_limit(self, task: int) -> int:
@@ -214,7 +217,7 @@ class BatchPlanner:
         What a bolt holds over batches must not keep new messages out, since it may wait for them.
         The first one comes alone, since it may be large.
         """
-        hosted, batch = self._hosted[task], self._sizer.limit
+        hosted, batch = self._hosted[task], self._sizer.highest
         if not hosted.taken_bytes.value:
             return 1
         wanted = max(2 * batch, hosted.in_flight + batch)

@@ -52,7 +52,10 @@ class BatchRecord:
         poisons: roots that failed the job on their own, with what each did.
         results: what its ackers said; None until its job is done.
         tapped: the packets of tapped components, in order.
-        secs: how long its job took.
+        secs: how long its job took, the last time if it ran several times.
+        planned: when it was planned; None if an earlier driver did.
+        asked: when Spark first asked what to read.
+        finished: when its job was done, the last time.
         reports: what its tasks reported.
         recovered: the whole plan of an earlier driver, whose batch this still is; ``plan`` is the
             part that can be run again.
@@ -70,6 +73,9 @@ class BatchRecord:
     results: list[TallyResult] | None = None
     tapped: list[Packet] = field(default_factory=list)
     secs: float = 0.0
+    planned: float | None = None
+    asked: float | None = None
+    finished: float = 0.0
     reports: Sequence[Report] = ()
     recovered: BatchPlan | None = None
 
@@ -94,6 +100,16 @@ class BatchRecord:
     def holders(self) -> frozenset[int]:
         """The tasks that hold roots of it beyond its end."""
         return frozenset().union(*(result.holders for result in self.results or ()))
+
+    def cycle_secs(self, committed: float) -> float:
+        """How long it took from its plan to its commit, without what failed in between.
+
+        Spark's files of a batch are written before and after its job, and may be far away. Returns
+        0 if nobody took the time.
+        """
+        if self.planned is None or self.asked is None or not self.secs:
+            return 0.0
+        return (self.asked - self.planned) + self.secs + (committed - self.finished)
 
     def failing(self) -> dict[int, Failure]:
         """The roots that failed although they were not left out; to be asked after its job."""

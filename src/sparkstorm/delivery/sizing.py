@@ -1,51 +1,170 @@
-"""How many messages the next batch should hold, so that it takes about the wanted time."""
+"""How many messages the next batch should hold.
+
+A batch takes a *fixed* time, however little it holds (Spark plans it, starts its tasks, writes its
+files), and a time for each message. The size follows from these two:
+
+- A batch takes the target time.
+- If the fixed time leaves too little of the target, a batch grows until its messages take half as
+  long again as its fixed time. So a backlog is worked off at three fifths of the rate that endless
+  batches would have.
+- A batch does not grow over the most time that it may take. If the fixed time alone comes near to
+  that, the messages still get the target time, since smaller batches never end a backlog.
+
+One batch tells only the sum of both times; two batches of different sizes tell the *share* that the
+messages have in it. So the real sizes lie below and above the wanted one in turns. That costs no
+throughput, as their mean is the same. They lie far apart while the size has to be found, and where
+the fixed time decides on it; near together where batches take the target time.
+
+The share is averaged over pairs of batches. Noise in the times disturbs a pair the less the further
+its sizes lie apart, so the square of that is the pair's weight. What is kept is the *even* size, at
+which messages and fixed time take equally long. How long both take comes from the last batch alone:
+a machine that is slow for a while is slow in both.
+
+Doubt counts as a smaller share, so it lets batches grow. The messages of too large a batch have a
+large share, which is easily seen. In too small a batch their share drowns in noise, and the size
+would stay as it is for ever.
+"""
 
 import math
-from typing import final
+from typing import NamedTuple, final
 
 __all__ = ["BatchSizer"]
 
-_GROWTH = 4.0
-_SMOOTHING = 0.5
-_FIXED_SHARE = 0.2
-"""A batch much faster than this share of the target says nothing of the rate: grow."""
+_VARIABLE_TO_FIXED = 1.5
+"""How long the messages of a batch take beside its fixed time, if the target leaves them less."""
+
+_NEAR, _FAR, _STEEP = 0.25, 0.5, 3
+"""How far real sizes lie from the wanted one, as shares of it.
+
+They are far if it is to grow by a quarter, or if a batch is to take a quarter more than its target.
+"""
+
+_FAST = 2.0
+"""From such a change on, sizes differ enough by themselves, and it is not taken for noise."""
+
+_LEAST_GROWTH, _MOST_GROWTH, _GROWTH_TO = 3.0, 8.0, 4.0
+"""How far to grow at once: to four targets, were all time that of messages; within these two."""
+
+_DOUBT = 0.12
+"""By how much the share is taken for smaller than it seems."""
+
+_FIRST_SHARE, _FIRST_WEIGHT, _MOST_WEIGHT = 0.5, 0.05, 1.4
+"""The average forgets: a pair of sizes that are far apart always counts for two fifths."""
+
+_LEAST_SHARE, _MOST_SHARE = 0.01, 0.9
+_LEAST_SEEN, _MOST_SEEN = -0.5, 1.5
+"""Noise may go this far. Beyond it, the load has changed between the two batches of a pair."""
+
+
+class _Batch(NamedTuple):
+    messages: int
+    secs: float
 
 
 @final
 class BatchSizer:
-    """Adapts the batch size to a target time; pure but for the rate that it remembers.
+    """Adapts the size of batches to the time that they take; pure but for what it has learned.
 
-    >>> sizer = BatchSizer(target_secs=1.0)
+    >>> sizer = BatchSizer(target_secs=1.0, most_secs=60.0)
     >>> sizer.limit
     1000
     >>> sizer.observe(messages=1000, secs=0.1)
     >>> sizer.limit
-    4000
+    6000
+
+    Args:
+        target_secs: how long a batch should take.
+        most_secs: how long a batch may take so that the fixed time is worth while.
+        minimum: how many messages a batch may always hold.
+        maximum: how many messages a batch may hold at most.
     """
 
     def __init__(
-        self, target_secs: float, minimum: int = 1_000, maximum: int | None = None
+        self,
+        target_secs: float,
+        most_secs: float,
+        minimum: int = 1_000,
+        maximum: int | None = None,
     ) -> None:
         self._target = target_secs
+        self._most_secs = most_secs
         self._most = math.inf if maximum is None else float(maximum)
         self._least = min(float(minimum), self._most)
-        self._size = self._least
+        self._wanted = self._least
+        self._off = 0.0
+        self._even = self._least * (1 - _FIRST_SHARE) / _FIRST_SHARE
+        self._weight = _FIRST_WEIGHT
+        self._before: _Batch | None = None
+        self._is_warm = False
 
     @property
     def limit(self) -> int:
         """How many messages the next batch may hold."""
-        return max(1, int(self._size))
+        return self._size(self._off)
+
+    @property
+    def highest(self) -> int:
+        """How many messages the next batch or the one after it may hold, whichever is larger."""
+        return self._size(abs(self._off))
 
     def observe(self, *, messages: int, secs: float) -> None:
-        """Learn from a batch; one that was not full cannot shrink the size much."""
+        """Learn from a batch; the size grows only if that was full."""
         if not messages or secs <= 0:
             return
-        wanted = messages * self._target / secs
-        if messages < self.limit // 2 and wanted < self._size:
-            return
-        bounded = min(wanted, self._size * _GROWTH)
-        if secs < _FIXED_SHARE * self._target:
-            bounded = self._size * _GROWTH if messages >= self.limit // 2 else self._size
-        smooth = _SMOOTHING if bounded < self._size * 2 else 0.0
-        size = smooth * self._size + (1 - smooth) * bounded
-        self._size = min(self._most, max(self._least, size))
+        self._compare(_Batch(messages, secs))
+        fixed = secs * self._even / (self._even + messages)
+        variable = self._good_secs(fixed)
+        is_full = messages >= self.limit / 2
+        if is_full or secs > fixed + variable:
+            wanted = min(variable * (self._even + messages) / secs, self._most)
+            change = min(wanted / self._wanted, self._most_growth(secs) if is_full else 1.0)
+            self._off = self._next_off(change, (fixed + variable) / self._target)
+            self._move(change)
+
+    def _good_secs(self, fixed: float) -> float:
+        """How long the messages of a batch should take beside its fixed time."""
+        good = max(self._target - fixed, _VARIABLE_TO_FIXED * fixed)
+        return min(good, max(self._most_secs - fixed, self._target))
+
+    def _most_growth(self, secs: float) -> float:
+        """How far to grow at once: less far from where a mistake takes long."""
+        return min(max(_GROWTH_TO * self._target / secs, _LEAST_GROWTH), _MOST_GROWTH)
+
+    def _compare(self, batch: _Batch) -> None:
+        """Learn the share from a batch and the one before; the first of a run only warms it up."""
+        if self._before is not None and self._before.messages != batch.messages:
+            self._learn_share(self._before, batch)
+        if self._is_warm:
+            self._before = batch
+        self._is_warm = True
+
+    def _learn_share(self, one: _Batch, other: _Batch) -> None:
+        messages, secs = (one.messages + other.messages) / 2, (one.secs + other.secs) / 2
+        apart = (one.messages - other.messages) / messages
+        seen = (one.secs - other.secs) / secs / apart
+        seen = min(max(seen, _LEAST_SEEN), _MOST_SEEN) - _DOUBT
+        share = messages / (self._even + messages)
+        self._weight = min(self._weight, _MOST_WEIGHT) + apart**2
+        share += (seen - share) * apart**2 / self._weight
+        share = min(max(share, _LEAST_SHARE), _MOST_SHARE)
+        self._even = messages * (1 - share) / share
+
+    def _next_off(self, change: float, targets: float) -> float:
+        """The other side of the wanted size; but sizes that grow fast differ anyway."""
+        if change >= _FAST:
+            return -_NEAR
+        excess = min(max(change, targets, 1.0), _FAST)
+        off = min(_NEAR * excess**_STEEP, _FAR)
+        return off if self._off < 0 else -off
+
+    def _move(self, change: float) -> None:
+        """Change the wanted size; go half way if that is little, since times are noisy."""
+        if 1 / _FAST < change < _FAST:
+            change = math.sqrt(change)
+        self._wanted = min(self._most, max(self._least, self._wanted * change))
+
+    def _size(self, off: float) -> int:
+        """The size so far from the wanted one; two that are never equal, unless the bounds are."""
+        size = self._wanted * (1 + off)
+        whole = math.ceil(size) if off > 0 else math.floor(size)
+        return int(min(self._most, max(self._least, whole)))

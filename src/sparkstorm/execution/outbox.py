@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np

@@ -40,43 +40,80 @@ class TestRetryPolicy:
 
 
 class TestBatchSizer:
+    """What a backlog makes of it: tests/property/test_batch_sizes.py."""
+
     def test_reaches_the_target(self) -> None:
-        """At a steady rate, full batches come to take the wanted time."""
-        sizer = BatchSizer(target_secs=1.0)
-        for _ in range(20):
-            sizer.observe(messages=sizer.limit, secs=0.05 + sizer.limit / 50_000)
-        assert 0.7 <= 0.05 + sizer.limit / 50_000 <= 1.3
+        """At a steady rate, full batches come to take the wanted time, on the mean."""
+        sizer, times = BatchSizer(target_secs=1.0, most_secs=60.0), []
+        for _ in range(30):
+            times.append(0.05 + sizer.limit / 50_000)
+            sizer.observe(messages=sizer.limit, secs=times[-1])
+        assert 0.8 <= sum(times[20:]) / 10 <= 1.2
+        assert min(times[20:]) >= 0.6
+        assert max(times[20:]) <= 1.4
+
+    def test_grows_at_once(self) -> None:
+        """A batch that cost next to nothing is followed by much larger ones."""
+        sizer = BatchSizer(target_secs=1.0, most_secs=60.0, minimum=10)
+        for _ in range(3):
+            sizer.observe(messages=sizer.limit, secs=0.01)
+        assert sizer.limit > 1_000
 
     def test_shrinks_when_too_slow(self) -> None:
         """Batches that take too long get smaller, down to the minimum."""
-        sizer = BatchSizer(target_secs=1.0, minimum=10)
-        sizer.observe(messages=10, secs=0.01)
-        assert sizer.limit == 40
+        sizer = BatchSizer(target_secs=1.0, most_secs=60.0, minimum=10)
         for _ in range(40):
             sizer.observe(messages=sizer.limit, secs=3.0 * sizer.limit)
-        assert sizer.limit == 10
+        assert 10 <= sizer.limit <= sizer.highest <= 15
 
-    @given(st.lists(st.tuples(st.integers(0, 10**7), st.floats(0, 1e4)), max_size=30))
+    @pytest.mark.parametrize("before", [30, 31], ids=["large batch", "small batch"])
+    def test_shrinks_at_once_to_the_longest_that_is_allowed(self, before: int) -> None:
+        """A bolt that becomes a thousand times slower makes one very long batch, and no second."""
+        sizer = BatchSizer(target_secs=1.0, most_secs=60.0, minimum=10)
+        for _ in range(before):
+            sizer.observe(messages=sizer.limit, secs=0.2 + sizer.limit * 1e-5)
+        sizer.observe(messages=sizer.limit, secs=0.2 + sizer.limit * 1e-2)
+        for _ in range(20):
+            secs = 0.2 + sizer.limit * 1e-2
+            assert secs <= 90.0
+            sizer.observe(messages=sizer.limit, secs=secs)
+
+    def test_a_fixed_cost_over_the_longest_time_leaves_messages_the_target(self) -> None:
+        """There is no size that keeps the bound, and a small one would never end a backlog."""
+        sizer, sizes = BatchSizer(target_secs=1.0, most_secs=5.0, minimum=1), []
+        for _ in range(40):
+            sizes.append(sizer.limit)
+            sizer.observe(messages=sizer.limit, secs=8.0 + sizer.limit * 1e-4)
+        assert 5_000 <= sum(sizes[30:]) / 10 <= 30_000
+
+    @given(st.lists(st.tuples(st.integers(0, 10**7), st.floats(0, 1e9)), max_size=30))
     def test_stays_within_its_limits(self, observed: list[tuple[int, float]]) -> None:
         """Whatever it observes, the limit lies between 1 and the maximum."""
-        sizer = BatchSizer(target_secs=1.0, maximum=5000)
+        sizer = BatchSizer(target_secs=1.0, most_secs=60.0, maximum=5000)
         for messages, secs in observed:
             sizer.observe(messages=messages, secs=secs)
-            assert 1 <= sizer.limit <= 5000
+            assert 1 <= sizer.limit <= sizer.highest <= 5000
 
     def test_a_long_time_at_the_maximum(self) -> None:
         """However long batches could have been larger, they get smaller once they are slow."""
-        sizer = BatchSizer(target_secs=1.0, minimum=1, maximum=100)
+        sizer = BatchSizer(target_secs=1.0, most_secs=60.0, minimum=1, maximum=100)
         for _ in range(1000):
             sizer.observe(messages=sizer.limit, secs=0.01)
-        assert sizer.limit == 100
-        for _ in range(5):
+        assert sizer.highest == 100
+        for _ in range(12):
             sizer.observe(messages=sizer.limit, secs=0.1 * sizer.limit)
         assert sizer.limit <= 20
 
+    def test_a_fixed_size_is_fixed(self) -> None:
+        """With the minimum at the maximum, nothing is tried out."""
+        sizer = BatchSizer(target_secs=1.0, most_secs=60.0, minimum=40, maximum=40)
+        for secs in (0.01, 100.0, 3.0, 0.5):
+            sizer.observe(messages=40, secs=secs)
+            assert sizer.limit == sizer.highest == 40
+
     def test_small_batches_say_little(self) -> None:
         """A batch that was small because there was little to do does not shrink the next ones."""
-        sizer = BatchSizer(target_secs=1.0)
+        sizer = BatchSizer(target_secs=1.0, most_secs=60.0)
         before = sizer.limit
         sizer.observe(messages=3, secs=0.4)
         assert sizer.limit == before
