@@ -45,6 +45,7 @@ from sparkstorm.delivery.transactions import Pause, Transactions
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.reading import Load, Signal
 from sparkstorm.execution.report import LogLine, Report
+from sparkstorm.logs import logger_of
 from sparkstorm.metrics import Statistics, TaskMetrics, merge_task_metrics
 from sparkstorm.planning.plan import Plan
 
@@ -391,4 +392,5 @@ class Coordinator:
 def _log(line: LogLine) -> None:
     level = {"print": logging.INFO}.get(line.level, logging.getLevelName(line.level.upper()))
     number = level if isinstance(level, int) else logging.INFO
-    logging.getLogger(f"sparkstorm.{line.component}").log(number, "%s", line.text)
+    logger = logger_of(f"sparkstorm.{line.component}")
+    logger.log(number, "%s", line.text, extra={"trace": line.trace})

@@ -65,7 +65,10 @@ def digest_of(msg_id: Hashable) -> int:
     >>> digest_of(("queue", 7)) == digest_of(("queue", 7)) != digest_of(("queue", "7"))
     True
     """
-    return int.from_bytes(hashlib.blake2b(repr(msg_id).encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(
+        hashlib.blake2b(repr(msg_id).encode(errors="backslashreplace"), digest_size=8).digest(),
+        "little",
+    )
 
 
 def company_of(width: int) -> int:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sparkstorm.acking.ids import U64, mix64
 from sparkstorm.errors import EmitError
-from sparkstorm.execution.showing import shown
+from sparkstorm.showing import shown
 
 __all__ = ["combine", "hash_array", "hash_value", "hash_values"]
 

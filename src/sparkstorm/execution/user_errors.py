@@ -9,6 +9,8 @@ import traceback
 from types import CodeType
 from typing import Any, final
 
+from sparkstorm.credentials import masked
+
 __all__ = ["USER_ERRORS", "Tracebacks", "message_of", "refuse_result"]
 
 USER_ERRORS = (Exception, SystemExit, asyncio.CancelledError)
@@ -46,7 +48,7 @@ class Tracebacks:
             text = self._stack(error) + "".join(traceback.format_exception_only(error))
         else:
             text = "".join(traceback.format_exception(error))
-        return text[-_MAX_CHARS:]
+        return masked(text)[-_MAX_CHARS:]
 
     def _stack(self, error: BaseException) -> str:
         if error.__traceback__ is None:  # it was never raised
@@ -66,7 +68,7 @@ def message_of(error: BaseException) -> str:
     ('ValueError: 17 is odd', 'ValueError')
     """
     try:
-        text = str(error)
+        text = masked(str(error))
     except Exception:  # noqa: BLE001 - it is user code, too
         text = "<exception str() failed>"
     if len(text) > _MAX_MESSAGE_CHARS:
