@@ -18,15 +18,18 @@ SRC = Path(__file__).parents[1] / "src"
 
 # --- the table: each layer, from the bottom up, with what it may import beside itself -----------
 
-VALUES = {"_version", "clock", "config", "errors", "java", "metrics"}
+TEXT = {"credentials", "showing"}
+VALUES = TEXT | {"_version", "clock", "config", "errors", "java", "logs", "metrics"}
 VALUES |= {"streams", "tuples", "verdicts"}
 CORE = VALUES | {"acking", "components", "topology", "planning"}
 EDGE = VALUES | {"components", "topology", "delivery.retry", "dead_letters"}
 ENGINE = CORE | {"execution", "dead_letters", "delivery"}
 
 MAY_IMPORT: dict[str, set[str]] = {
-    "errors": set(),
-    **{value: {"errors"} for value in VALUES - {"errors"}},
+    "credentials": set(),
+    "showing": {"credentials"},
+    "errors": {"showing"},
+    **{value: TEXT | {"errors"} for value in VALUES - TEXT - {"errors"}},
     "acking": {"errors", "verdicts"},
     "components": VALUES,
     "topology": VALUES | {"components"},

@@ -22,6 +22,8 @@
 
 from collections.abc import Sequence
 
+from sparkstorm.showing import visible_lines
+
 __all__ = [
     "AttributeStateError",
     "BatchError",
@@ -43,14 +45,22 @@ __all__ = [
 
 
 class SparkstormError(Exception):
-    """Base of everything that sparkstorm raises on purpose."""
+    """Base of everything that sparkstorm raises on purpose.
+
+    Its text may quote what comes from anywhere, and ends up on terminals and in logs.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(visible_lines(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class TopologyError(SparkstormError):
     """The topology is wired wrongly; ``faults`` lists every fault found, not only the first."""
 
     def __init__(self, faults: str | Sequence[str]) -> None:
-        self.faults: tuple[str, ...] = (faults,) if isinstance(faults, str) else tuple(faults)
+        self.faults: tuple[str, ...] = tuple(
+            map(visible_lines, (faults,) if isinstance(faults, str) else faults)
+        )
         super().__init__("\n".join(self.faults))
 
     def __reduce__(self) -> tuple[type["TopologyError"], tuple[tuple[str, ...]]]:

@@ -14,6 +14,7 @@ from sparkstorm.execution.job import StageJob
 from sparkstorm.execution.level import Workshop
 from sparkstorm.execution.report import Report
 from sparkstorm.execution.state_log import MemoryStore
+from sparkstorm.execution.state_runs import StateRuns
 from sparkstorm.local.jobs import Loads
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.planning.plan import Plan, Stage, StageKind
@@ -103,6 +104,10 @@ class KeptStages:
     def roll_back(self) -> None:
         """Forget what the stages have written."""
         self._outputs, self._written = {}, {}
+
+    def state_runs(self) -> StateRuns:
+        """Nothing to compare: a stage that has finished is not run again."""
+        return StateRuns()
 
     def stores(self) -> Mapping[str, MemoryStore]:
         """The committed state."""

@@ -40,7 +40,7 @@ def test_partitions_are_shown_with_what_there_is_to_say() -> None:
     table = partition_table("in", [done, stuck])
     assert headings(table) == ["", "lag", "committed", "acked beyond", "in retry", "skipped"]
     assert cells(table)[1] == ("orders/1", "1,030", "7", "1,029", "1", "0")
-    assert table.caption == (
+    assert str(table.caption) == (
         "orders/1 waits for 7, which failed in enrich: ValueError: no such customer; it is paused "
         "until then"
     )
@@ -51,7 +51,7 @@ def test_of_many_partitions_those_far_behind_are_shown() -> None:
     many = [PartitionStatistics(partition=f"t/{n:02}", lag=n) for n in range(50)]
     table = partition_table("in", many)
     assert [row[0] for row in cells(table)] == [f"t/{n}" for n in range(30, 50)]
-    assert table.caption == "and 30 more, which are less far behind"
+    assert str(table.caption) == "and 30 more, which are less far behind"
 
 
 def test_the_summary_shows_partitions(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,10 +7,11 @@ from enum import IntEnum
 from typing import NoReturn
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
+from sparkstorm.cli.terminal import Terminal, bear_any_text, say
 from sparkstorm.errors import BatchError, InternalError, SparkLostError, SparkstormError
+from sparkstorm.showing import indented, text_of, visible_lines
 
 __all__ = ["Code", "edge"]
 
@@ -30,12 +31,14 @@ class Code(IntEnum):
     """Stopped at once, by a second Ctrl-C."""
 
 
+_WE = "sparkstorm: "
 _STOPPED = "stopped at once; a restart on the same checkpoint goes on"
 
 
 @contextmanager
 def edge(verbose: bool = False) -> Iterator[None]:
     """Say in one sentence what is wrong, with a trace only if ``verbose``, and exit."""
+    bear_any_text()
     try:
         yield
     except KeyboardInterrupt:
@@ -53,7 +56,7 @@ def edge(verbose: bool = False) -> Iterator[None]:
     except Exception as error:  # noqa: BLE001 - the outer edge of the program
         if _was_interrupted(error):
             _leave(_STOPPED, Code.INTERRUPTED, verbose)
-        text = f"unexpected {type(error).__name__}: {error}".strip()
+        text = f"unexpected {type(error).__name__}: {text_of(error)}".strip()
         _leave(f"{text} (see where with --verbose, and please report it)", Code.UNDONE, verbose)
 
 
@@ -70,7 +73,8 @@ def _notes(error: BaseException) -> list[str]:
 
 def _leave(message: str, code: Code, verbose: bool = False) -> NoReturn:
     if verbose:
-        traceback.print_exc()
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(Text.assemble(("sparkstorm: ", "bold red"), message))
+        say(indented(traceback.format_exc()), err=True)
+    console = Terminal(stderr=True, soft_wrap=True)
+    lines = visible_lines(message, " " * len(_WE))
+    console.print(Text.assemble((_WE, "bold red"), lines))
     raise typer.Exit(code)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from sparkstorm.cli.edge import edge
+from sparkstorm.cli.terminal import confirm, say, write_json
 from sparkstorm.cli.wording import counted
 from sparkstorm.errors import ConfigError
 
@@ -96,7 +97,7 @@ def list_letters(
     """List dead letters, the oldest first."""
     with edge(verbose):
         from sparkstorm.cli.dead_letters import LetterOptions, find, open_stores
-        from sparkstorm.cli.letters_view import json_line, letters_table, show_plainly
+        from sparkstorm.cli.letters_view import letters_table, show_plainly
         from sparkstorm.clock import SystemClock
 
         options = LetterOptions(
@@ -113,11 +114,11 @@ def list_letters(
         letters.sort(key=lambda letter: letter.last_time)
         if as_json:
             for letter in letters:
-                typer.echo(json_line(letter))
+                write_json(letter.to_json())
         elif letters:
             show_plainly(letters_table(letters, SystemClock().wall()))
         else:
-            typer.echo("no dead letters")
+            say("no dead letters")
 
 
 @app.command(epilog="Example: [bold]sparkstorm dead-letters show 3f9c --checkpoint DIR[/]")
@@ -133,7 +134,7 @@ def show(
     """Show all of one dead letter: where it is from, why it failed, traceback and payload."""
     with edge(verbose):
         from sparkstorm.cli.dead_letters import LetterOptions, find, open_stores
-        from sparkstorm.cli.letters_view import json_line, letter_page, show_plainly
+        from sparkstorm.cli.letters_view import letter_page, show_plainly
 
         options = LetterOptions(
             ids=[letter], topology=topology, checkpoint=checkpoint, folder=folder
@@ -141,7 +142,7 @@ def show(
         with open_stores(options) as stores:
             found = find(stores, options)[0].letters[0]
         if as_json:
-            typer.echo(json_line(found))
+            write_json(found.to_json())
         else:
             show_plainly(letter_page(found))
 
@@ -196,10 +197,8 @@ def replay(
         asked = sum(len(one.letters) for one in found) - len(left_out)
         for letter in left_out:
             why = letter.note or "some of its values could not be written as JSON"
-            typer.echo(f"{letter.id} cannot be replayed: {why}", err=True)
-        typer.echo(
-            f"{counted(asked, 'dead letter')} will be replayed by the running or the next run"
-        )
+            say(f"{letter.id} cannot be replayed: {why}", err=True)
+        say(f"{counted(asked, 'dead letter')} will be replayed by the running or the next run")
 
 
 @app.command(epilog="Example: [bold]sparkstorm dead-letters discard --older-than 30d --yes[/]")
@@ -236,9 +235,9 @@ def discard(
             found = dead_letters.find(stores, options)
             count = sum(len(one.letters) for one in found)
             if count and not yes:
-                typer.confirm(f"Discard {counted(count, 'dead letter')} for good?", abort=True)
+                confirm(f"Discard {counted(count, 'dead letter')} for good?")
             dead_letters.discard(found)
-        typer.echo(f"{counted(count, 'dead letter')} discarded")
+        say(f"{counted(count, 'dead letter')} discarded")
 
 
 def _check_choice(ids: object, no_filter: bool, everything: bool) -> None:

@@ -1,17 +1,18 @@
 """Dead letters on the screen: a table of many, a page for one, JSON for scripts."""
 
 import datetime
-import json
 from collections.abc import Sequence
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from sparkstorm.cli.terminal import Terminal
 from sparkstorm.cli.wording import counted
 from sparkstorm.dead_letters.letter import DeadLetter
+from sparkstorm.showing import as_json, indented, shown, visible
 
-__all__ = ["json_line", "letter_page", "letters_table", "show_plainly"]
+__all__ = ["letter_page", "letters_table", "show_plainly"]
 
 _ID_CHARS = 10
 _LONGEST_CELL = 60
@@ -32,13 +33,13 @@ def letters_table(letters: Sequence[DeadLetter], now: float) -> Table:
             age_text(now - letter.last_time),
             letter.topology,
             letter.spout,
-            _short(repr(letter.msg_id)),
+            _short(shown(letter.msg_id)),
             f"{letter.attempts:,}",
             letter.failure.reason.value,
             letter.failure.component,
             _short(letter.failure.message),
         )
-        table.add_row(*map(Text, cells))
+        table.add_row(*(Text(visible(cell)) for cell in cells))
     return table
 
 
@@ -46,33 +47,29 @@ def letter_page(letter: DeadLetter) -> RenderableType:
     """Return everything about one letter."""
     table = Table.grid(padding=(0, 2))
     for name, value in _facts(letter):
-        table.add_row(Text(name, style="bold"), Text(value))
+        table.add_row(Text(name, style="bold"), Text(visible(value)))
     parts: list[RenderableType] = [table]
     if letter.failure.traceback:
-        parts += [Text("\ntraceback", style="bold"), Text(letter.failure.traceback.rstrip())]
+        trace = indented(letter.failure.traceback)
+        parts += [Text("\ntraceback", style="bold"), Text(trace)]
     parts.append(Text("\npayload", style="bold"))
     if letter.payload is None:
-        parts.append(Text(letter.note or "not known"))
+        parts.append(Text(visible(letter.note or "not known")))
     else:
         payload = Table.grid(padding=(0, 2))
         for name, value in letter.payload.items():
-            payload.add_row(Text(name), Text(repr(value)))
+            payload.add_row(Text(visible(name)), Text(visible(repr(value))))
         parts.append(payload)
     if not letter.replayable and letter.payload is not None:
         parts.append(Text("It cannot be replayed: some values could not be written as JSON."))
     return Group(*parts)
 
 
-def json_line(letter: DeadLetter) -> str:
-    """Return a letter as one line of JSON, as it is in the files."""
-    return json.dumps(letter.to_json(), ensure_ascii=False)
-
-
 def show_plainly(renderable: RenderableType) -> None:
     """Write to stdout; without a terminal, lines are as long as they need to be."""
-    console = Console(highlight=False)
+    console = Terminal()
     if not console.is_terminal:
-        console = Console(highlight=False, width=max(console.width, 240))
+        console = Terminal(width=max(console.width, 240))
     console.print(renderable)
 
 
@@ -103,7 +100,7 @@ def _facts(letter: DeadLetter) -> list[tuple[str, str]]:
         ("last failure", _moment(letter.last_time)),
     ]
     if letter.source is not None:
-        facts.insert(4, ("source", json.dumps(letter.to_json()["source"], ensure_ascii=False)))
+        facts.insert(4, ("source", as_json(letter.to_json()["source"])))
     return facts
 
 

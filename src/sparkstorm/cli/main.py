@@ -8,6 +8,7 @@ import typer
 from sparkstorm._version import __version__, is_compiled
 from sparkstorm.cli import letters_app, state_app
 from sparkstorm.cli.edge import edge
+from sparkstorm.cli.terminal import bear_any_text, say
 
 __all__ = ["app", "main"]
 
@@ -60,7 +61,7 @@ Verbose = Annotated[
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"sparkstorm {__version__} ({'compiled' if is_compiled() else 'plain Python'})")
+        say(f"sparkstorm {__version__} ({'compiled' if is_compiled() else 'plain Python'})")
         raise typer.Exit
 
 
@@ -161,7 +162,7 @@ def explain(
         from sparkstorm.cli.explain import explanation
 
         text = explanation(target, args or (), name=name, settings=settings or (), picture=mermaid)
-        typer.echo(text, nl=False)
+        say(text)
 
 
 @app.command(epilog="Example: [bold]sparkstorm new hello && cd hello && python -m pytest[/]")
@@ -176,8 +177,8 @@ def new(
         from sparkstorm.cli.new import create_project
 
         for path in create_project(folder):
-            typer.echo(f"wrote {path}")
-        typer.echo(f"Now run it: sparkstorm run {folder / 'topology.py'} --available-now")
+            say(f"wrote {path}")
+        say(f"Now run it: sparkstorm run {folder / 'topology.py'} --available-now")
 
 
 app.add_typer(letters_app.app)
@@ -186,6 +187,7 @@ app.add_typer(state_app.app)
 
 def main() -> None:
     """Run the command line."""
+    bear_any_text()  # for help, too
     app()
 
 

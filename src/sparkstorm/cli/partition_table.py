@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 
 from rich.table import Table
+from rich.text import Text
 
 from sparkstorm.metrics import PartitionStatistics
+from sparkstorm.showing import visible
 
 __all__ = ["partition_table"]
 
@@ -24,15 +26,19 @@ def partition_table(spout: str, partitions: Sequence[PartitionStatistics]) -> Ta
     behind = sorted(partitions, key=lambda one: (-one.lag, one.partition))[:_MOST_ROWS]
     shown = [one for one in partitions if one in behind]
     columns = [*_ALWAYS, *(name for name in _IF_ANY if any(getattr(p, name) for p in partitions))]
-    table = Table(title=f"partitions of {spout}", title_justify="left", caption_justify="left")
+    table = Table(
+        title=f"partitions of {visible(spout)}", title_justify="left", caption_justify="left"
+    )
     table.add_column("")
     for column in columns:
         table.add_column(column.replace("_", " "), justify="right")
     for one in shown:
-        table.add_row(one.partition, *(f"{getattr(one, column):,}" for column in columns))
+        table.add_row(visible(one.partition), *(f"{getattr(one, column):,}" for column in columns))
     left = len(partitions) - len(shown)
     notes = [f"and {left:,} more, which are less far behind"] if left else []
-    table.caption = "\n".join([*notes, *filter(None, map(_waiting, shown))]) or None
+    notes += filter(None, map(_waiting, shown))
+    if notes:  # unbroken, so that no reason can be made to begin a line
+        table.caption = Text("\n".join(notes), no_wrap=True, overflow="ignore")
     return table
 
 
@@ -40,7 +46,7 @@ def _waiting(one: PartitionStatistics) -> str:
     """What holds back the commit of a partition."""
     if one.oldest is None:
         return ""
-    why = one.held_why.partition("\n")[0][:_MOST_TEXT]
+    why = visible(one.held_why.partition("\n")[0], _MOST_TEXT)
     failed = f", which failed in {one.held_by}: {why}" if one.held_by else ""
     paused = "; it is paused until then" if one.paused else ""
-    return f"{one.partition} waits for {one.oldest:,}{failed}{paused}"
+    return visible(f"{one.partition} waits for {one.oldest:,}{failed}{paused}")

@@ -1,25 +1,25 @@
 """What a run shows: progress and log lines on stderr, tapped tuples on stdout."""
 
-import json
 import logging
 import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from types import NoneType
 from typing import Any, final
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
 from sparkstorm.cli.partition_table import partition_table
-from sparkstorm.cli.wording import counted, visible
+from sparkstorm.cli.terminal import Terminal, write_json
+from sparkstorm.cli.wording import counted
 from sparkstorm.execution.report import LogLine
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.plan import StreamKey
+from sparkstorm.showing import indented, shown, visible, visible_lines
 from sparkstorm.topology.graph import Topology
 
 __all__ = ["NoteHandler", "Screen", "progress_text", "summary_table"]
@@ -27,7 +27,8 @@ __all__ = ["NoteHandler", "Screen", "progress_text", "summary_table"]
 _LINE_SECS = 10.0
 """How often a line is written where there is no terminal to draw on."""
 
-_JSON_KEYS = (str, int, float, bool, NoneType)
+_INDENT = "    "
+"""Before what belongs to the line above, so that it cannot be taken for a line of its own."""
 
 _STYLES = {"warning": "yellow", "error": "red", "critical": "bold red", "debug": "dim"}
 
@@ -40,8 +41,8 @@ class Screen:
     """
 
     def __init__(self, topology: Topology) -> None:
-        self.err = Console(stderr=True, highlight=False, soft_wrap=True)
-        self.out = Console(highlight=False, soft_wrap=True)
+        self.err = Terminal(stderr=True, soft_wrap=True)
+        self.out = Terminal(soft_wrap=True)
         self.reader_gone = False
         self._topology = topology
         self._rate = _Rate()
@@ -53,7 +54,7 @@ class Screen:
         """Say what is going on beside the counts."""
         self._status = text
         if not (self.err.is_terminal and self._drawing):
-            self.err.print(text, style="dim")
+            self.err.print(Text(visible(text), style="dim"))
 
     def live(self, statistics: Callable[[], Statistics]) -> AbstractContextManager[object]:
         """Draw the progress while the context lasts, if there is a terminal to draw on."""
@@ -90,7 +91,7 @@ class Screen:
                 self._show_tuple(key, values)
             else:
                 where = {"component": key.component, "stream": key.stream, "task": task}
-                self._write_json({**where, "values": values})
+                self._write({**where, "values": values})
         if not self.out.is_terminal:
             self._flush()
 
@@ -98,12 +99,16 @@ class Screen:
         """Show a line that a component printed or logged."""
         style = _STYLES.get(line.level, "")
         level = f"{line.level}: " if line.level not in ("print", "info") else ""
-        where = f"{line.component} │ " if line.component else ""
-        self.err.print(Text.assemble((where, "cyan"), (level + visible(line.text), style)))
+        where = visible(f"{line.component} │ ") if line.component else ""
+        text = visible(level + line.text)
+        if line.trace:
+            text += f"\n{indented(line.trace)}"
+        self.err.print(Text.assemble((where, "cyan"), (text, style)))
 
     def note(self, level: str, text: str) -> None:
-        """Show a line of the engine's own."""
-        self.err.print(Text(f"{level}: {visible(text)}", style=_STYLES.get(level, "")))
+        """Show a line of the engine's own, or of a library's; more of its lines are indented."""
+        lines = visible_lines(f"{level}: {text}", _INDENT)
+        self.err.print(Text(lines, style=_STYLES.get(level, "")))
 
     def summary(self, name: str, statistics: Statistics, letters_at: str = "") -> None:
         """Show how it ended; ``letters_at`` are the options that lead to its dead letters."""
@@ -113,7 +118,7 @@ class Screen:
             if partitions:
                 self.err.print(partition_table(spout, partitions))
         if statistics.dead_letters:
-            self.err.print(f"look at them: sparkstorm dead-letters list {letters_at}")
+            self.err.print(visible(f"look at them: sparkstorm dead-letters list {letters_at}"))
 
     def _progress(self, statistics: Statistics) -> str:
         now = time.monotonic()
@@ -122,14 +127,15 @@ class Screen:
 
     def _show_tuple(self, key: StreamKey, values: dict[str, Any]) -> None:
         stream = "" if key.stream == "default" else f"/{key.stream}"
-        text = "  ".join(f"{name}={value!r}" for name, value in values.items())
+        text = "  ".join(f"{name}={shown(value)}" for name, value in values.items())
         console = self.err if self.err.is_terminal else self.out
-        console.print(Text.assemble((f"{key.component}{stream} → ", "green"), text))
+        where = visible(f"{key.component}{stream} → ")
+        console.print(Text.assemble((where, "green"), visible(text)))
 
-    def _write_json(self, line: dict[str, Any]) -> None:
+    def _write(self, line: dict[str, Any]) -> None:
         if not self.reader_gone:
             try:
-                sys.stdout.write(_json(line) + "\n")
+                write_json(line, flush=False)
             except BrokenPipeError:
                 self.reader_gone = True
 
@@ -182,7 +188,9 @@ def summary_table(
         counts = statistics.component(component)
         taken = [f"{n:,}" for n in (counts.executed, counts.acked, counts.failed)]
         executed, acked, failed = ("", "", "") if component in spouts else taken
-        table.add_row(component, f"{len(tasks):,}", executed, f"{counts.emitted:,}", acked, failed)
+        table.add_row(
+            visible(component), f"{len(tasks):,}", executed, f"{counts.emitted:,}", acked, failed
+        )
     batches = "1 batch" if statistics.batches == 1 else f"{statistics.batches:,} batches"
     if statistics.rollbacks:
         batches += f" ({counted(statistics.rollbacks, 'rollback')})"
@@ -227,30 +235,6 @@ def _letters(statistics: Statistics) -> str:
 
 def _tuples(statistics: Statistics) -> int:
     return sum(statistics.component(name).emitted for name in statistics.components)
-
-
-def _json(value: object) -> str:
-    """Return any value as JSON; what JSON does not have becomes text.
-
-    >>> _json({(0, 1): {2: 3j}})
-    '{"(0, 1)": {"2": "3j"}}'
-    """
-    try:
-        return json.dumps(value, ensure_ascii=False, default=str)
-    except TypeError:  # a key, since ``default`` is asked for values only
-        return json.dumps(_with_json_keys(value), ensure_ascii=False, default=str)
-
-
-def _with_json_keys(value: object) -> object:
-    """Return a value whose dicts have no keys that JSON does not know."""
-    if isinstance(value, dict):
-        return {
-            key if isinstance(key, _JSON_KEYS) else str(key): _with_json_keys(item)
-            for key, item in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [_with_json_keys(item) for item in value]
-    return value
 
 
 class _Rate:

@@ -1,17 +1,17 @@
 """State on the screen: a table on a terminal, JSON lines otherwise."""
 
-import json
-import sys
 from collections.abc import Iterator
+from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from sparkstorm.cli.state import StateRow
+from sparkstorm.cli.terminal import Terminal, write_json
 from sparkstorm.dead_letters.values import to_json
+from sparkstorm.showing import shown, visible
 
-__all__ = ["json_line", "show_rows"]
+__all__ = ["json_facts", "show_rows"]
 
 _MOST_ROWS = 1000
 _LONGEST_CELL = 80
@@ -19,10 +19,10 @@ _LONGEST_CELL = 80
 
 def show_rows(rows: Iterator[StateRow]) -> None:
     """Write all rows to stdout, or the first thousand if it is a terminal."""
-    console = Console(highlight=False)
+    console = Terminal()
     if not console.is_terminal:
         for row in rows:
-            sys.stdout.write(json_line(row) + "\n")
+            write_json(json_facts(row), flush=False)
         return
     table = Table()
     table.add_column("task", justify="right")
@@ -34,24 +34,19 @@ def show_rows(rows: Iterator[StateRow]) -> None:
             more += 1
             continue
         item = row.item
-        cells = (str(row.task), item.space, _short(repr(item.key)), _short(repr(item.value)))
-        table.add_row(*map(Text, cells))
+        texts = (visible(item.space), *(shown(it, _LONGEST_CELL) for it in (item.key, item.value)))
+        table.add_row(str(row.task), *map(Text, texts))
     console.print(table)
     if more:
         console.print(f"{more:,} more: pick some by --key, or send all to a file")
 
 
-def json_line(row: StateRow) -> str:
-    """Return a row as one line of JSON."""
+def json_facts(row: StateRow) -> dict[str, Any]:
+    """Return a row as JSON's types."""
     item = row.item
-    facts = {
+    return {
         "task": row.task,
         "state": item.space,
         "key": to_json(item.key),
         "value": to_json(item.value),
     }
-    return json.dumps(facts, ensure_ascii=False)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"

@@ -1,7 +1,6 @@
 """Where a letter goes: to a sink of the user's, and if there is none, or it fails, to the files."""
 
 import importlib
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
@@ -11,13 +10,14 @@ from sparkstorm.config import Config
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.errors import CheckpointError, ConfigError
+from sparkstorm.logs import logger_of
 
 __all__ = ["DeadLetterOffice", "Desk", "Sink", "find_sink"]
 
 Sink: TypeAlias = Callable[[list[DeadLetter]], object]
 """Takes letters and keeps them, durably on return; if it raises, the files keep them instead."""
 
-_logger = logging.getLogger("sparkstorm.dead_letters")
+_logger = logger_of("sparkstorm.dead_letters")
 
 
 @final

@@ -1,16 +1,16 @@
 """The time of batches, which bolts trust with windows and with state that expires."""
 
-import logging
 from typing import final
 
 from sparkstorm.clock import Clock
+from sparkstorm.logs import logger_of
 
 __all__ = ["BatchClock"]
 
 _SLACK_SECS = 5.0
 """By so much clocks of two machines may differ without anybody being told."""
 
-_logger = logging.getLogger(__name__)
+_logger = logger_of(__name__)
 
 
 @final

@@ -47,6 +47,7 @@ from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.reading import Load, Signal
 from sparkstorm.execution.report import LogLine, Report
 from sparkstorm.execution.state_runs import StateRuns
+from sparkstorm.logs import logger_of
 from sparkstorm.metrics import Statistics, TaskMetrics, merge_task_metrics
 from sparkstorm.planning.plan import Plan
 
@@ -408,4 +409,5 @@ class Coordinator:
 def _log(line: LogLine) -> None:
     level = {"print": logging.INFO}.get(line.level, logging.getLevelName(line.level.upper()))
     number = level if isinstance(level, int) else logging.INFO
-    logging.getLogger(f"sparkstorm.{line.component}").log(number, "%s", line.text)
+    logger = logger_of(f"sparkstorm.{line.component}")
+    logger.log(number, "%s", line.text, extra={"trace": line.trace})

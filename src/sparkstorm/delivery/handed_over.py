@@ -5,9 +5,9 @@ from typing import Any
 
 from sparkstorm.errors import EmitError
 from sparkstorm.execution.outbox import task_number
-from sparkstorm.execution.showing import shown
-from sparkstorm.execution.user_errors import text_of
+from sparkstorm.execution.user_errors import reason_of
 from sparkstorm.planning.plan import Plan
+from sparkstorm.showing import shown
 from sparkstorm.verdicts import Failure, Reason
 
 __all__ = ["emitted_row", "failure_of", "known_task"]
@@ -48,4 +48,4 @@ def failure_of(failure: object, component: str, task: int) -> Failure:
     """Return why a spout gives a message up: also from an exception or a text."""
     if type(failure) is Failure:
         return failure
-    return Failure(reason=Reason.FAILED, component=component, task=task, message=text_of(failure))
+    return Failure(reason=Reason.FAILED, component=component, task=task, message=reason_of(failure))

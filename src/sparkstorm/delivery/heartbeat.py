@@ -1,16 +1,16 @@
 """The thread that keeps a lease."""
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import final
 
 from sparkstorm.delivery.lease import Lease
 from sparkstorm.errors import SupersededError
+from sparkstorm.logs import logger_of
 
 __all__ = ["Heartbeat"]
 
-_logger = logging.getLogger(__name__)
+_logger = logger_of(__name__)
 
 
 @final

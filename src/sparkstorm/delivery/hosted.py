@@ -27,9 +27,9 @@ from sparkstorm.errors import SparkstormError, SpoutConnectionError
 from sparkstorm.execution.columns import CoderError
 from sparkstorm.execution.packet import Body
 from sparkstorm.execution.reading import Load
-from sparkstorm.execution.showing import named
-from sparkstorm.execution.user_errors import message_of, text_of
+from sparkstorm.execution.user_errors import message_of, reason_of
 from sparkstorm.planning.plan import Plan, StreamKey
+from sparkstorm.showing import shown
 from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.verdicts import Failure, Reason
 
@@ -76,7 +76,7 @@ class _Collector:
 
     def report_error(self, error: BaseException | str) -> None:
         """Show an error to whoever watches the topology."""
-        self._task.log("error", text_of(error))
+        self._task.log("error", reason_of(error))
 
 
 @final
@@ -378,7 +378,7 @@ class HostedTask:
                 final=True,
             )
             msg_id = taken.msg_ids[row]
-            self.log("error", f"message {named(msg_id)} cannot be sent: {failure.message}")
+            self.log("error", f"message {shown(msg_id)} cannot be sent: {failure.message}")
             if msg_id is not None and self._plan.tracked:
                 values, direct = tuple(taken.rows[row]), taken.direct_of(row)
                 original = Original(key.stream, values, direct, self._letters.now())

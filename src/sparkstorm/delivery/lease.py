@@ -14,7 +14,6 @@ The newest file is never deleted, so epochs only grow.
 """
 
 import json
-import logging
 import time
 from collections.abc import Callable
 from typing import Protocol, final
@@ -23,13 +22,14 @@ from sparkstorm.clock import Clock
 from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.delivery.holder import Holder
 from sparkstorm.errors import CheckpointError, SupersededError
+from sparkstorm.logs import logger_of
 
 __all__ = ["Fence", "Lease", "Unfenced"]
 
 _BEATS = 10
 """A lease is stale when so many beats in a row are missing."""
 
-_logger = logging.getLogger(__name__)
+_logger = logger_of(__name__)
 
 
 class Fence(Protocol):

@@ -5,8 +5,8 @@ from typing import Any, final
 
 from sparkstorm.dead_letters.letter import DeadLetter, letter_id
 from sparkstorm.dead_letters.office import DeadLetterOffice, Desk
-from sparkstorm.execution.showing import named
 from sparkstorm.planning.plan import Plan, StreamKey
+from sparkstorm.showing import shown
 from sparkstorm.verdicts import Failure
 
 __all__ = ["LetterWriter", "alike", "given_up_text"]
@@ -90,9 +90,9 @@ def given_up_text(
     >>> given_up_text("a", 2, 1, Failure(reason=Reason.LOST, message="gone"), None)
     "messages 'a' and 1 more were given up after 1 try: lost: gone"
     """
-    which = f"message {named(msg_id)} was"
+    which = f"message {shown(msg_id)} was"
     if count > 1:
-        which = f"messages {named(msg_id)} and {count - 1:,} more were"
+        which = f"messages {shown(msg_id)} and {count - 1:,} more were"
     tries = "1 try" if attempts == 1 else f"{attempts} tries"
     kept = "" if letter is None else f" (dead letter {letter.id})"
     return f"{which} given up after {tries}: {failure}{kept}"

@@ -1,6 +1,5 @@
 """A request for replays that is not done: reads its letters, and bears what files do meanwhile."""
 
-import logging
 import math
 from collections.abc import Iterator
 from typing import TypeAlias, final
@@ -9,6 +8,7 @@ from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.requests import ReplayRequest, RequestBox
 from sparkstorm.dead_letters.store import LetterStore, Places
 from sparkstorm.errors import CheckpointError
+from sparkstorm.logs import logger_of
 
 __all__ = ["OpenRequest"]
 
@@ -18,7 +18,7 @@ _LONGEST_PAUSE_SECS = 60.0
 
 _Letters: TypeAlias = Iterator[tuple[DeadLetter, Places]]
 
-_logger = logging.getLogger("sparkstorm.dead_letters")
+_logger = logger_of("sparkstorm.dead_letters")
 
 
 @final

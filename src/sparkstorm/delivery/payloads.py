@@ -13,7 +13,7 @@ from sparkstorm.components.spout import Expired, PartitionedSpout, Split, Unread
 from sparkstorm.dead_letters.values import from_json, to_json
 from sparkstorm.errors import SpoutConnectionError
 from sparkstorm.execution.reading import Row, read_rows
-from sparkstorm.execution.user_errors import USER_ERRORS, message_of, text_of
+from sparkstorm.execution.user_errors import USER_ERRORS, message_of, reason_of
 from sparkstorm.streams import Stream
 
 __all__ = ["Payload", "read_payloads", "read_payloads_apart"]
@@ -79,7 +79,7 @@ def _payload(row: Row) -> Payload:
     if isinstance(row, Expired):
         return Payload(None, "the source no longer has the message")
     if isinstance(row, Unreadable):
-        return Payload(None, f"its values cannot be made out: {text_of(row.why)}")
+        return Payload(None, f"its values cannot be made out: {reason_of(row.why)}")
     return Payload(row)
 
 

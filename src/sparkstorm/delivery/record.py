@@ -1,7 +1,6 @@
 """A batch as the coordinator sees it, between its plan and its commit."""
 
 import json
-import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.packet import Kind, Packet
 from sparkstorm.execution.report import Report
 from sparkstorm.execution.state_runs import Place
+from sparkstorm.logs import logger_of
 from sparkstorm.verdicts import Failure, Reason
 
 __all__ = ["BatchRecord"]
@@ -27,7 +27,7 @@ __all__ = ["BatchRecord"]
 _MAX_DIFFERED = 10
 """How often a batch is rolled back for runs that differ, before the query is started anew."""
 
-_logger = logging.getLogger(__name__)
+_logger = logger_of(__name__)
 
 _FATAL: dict[str, type[SparkstormError]] = {
     "AttributeStateError": AttributeStateError,

@@ -66,7 +66,7 @@ def digest_of(msg_id: Hashable) -> int:
     True
     """
     try:
-        text = repr(msg_id).encode(errors="surrogatepass")
+        text = repr(msg_id).encode(errors="backslashreplace")
     except BaseException:  # noqa: BLE001 - an id is of any class: this one starts anew each time
         text = f"{type(msg_id).__name__} {id(msg_id)}".encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")

@@ -8,7 +8,6 @@ finds both and goes on: a letter may run once more, and is never lost.
 import heapq
 import itertools
 import json
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, final
@@ -27,6 +26,7 @@ from sparkstorm.delivery.retry import RetryPolicy
 from sparkstorm.errors import CheckpointError
 from sparkstorm.execution.columns import CoderError
 from sparkstorm.execution.reading import Load
+from sparkstorm.logs import logger_of
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.verdicts import Failure
 
@@ -35,7 +35,7 @@ __all__ = ["ReplayLot", "Replays"]
 _LOOK_SECS = 1.0
 """How often new requests are looked for."""
 
-_logger = logging.getLogger("sparkstorm.dead_letters")
+_logger = logger_of("sparkstorm.dead_letters")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
 """Tapped tuples: kept until their batch is committed, then handed to whoever watches."""
 
-import logging
 from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Any, TypeAlias, final
 
 from sparkstorm.execution.columns import rows_of
 from sparkstorm.execution.packet import Packet
+from sparkstorm.logs import logger_of
 from sparkstorm.planning.plan import Plan, StreamKey
 
 __all__ = ["Tap", "Taps"]
@@ -18,7 +18,7 @@ What it raises is logged and changes nothing else: it only watches, and is not c
 same tuples.
 """
 
-_logger = logging.getLogger(__name__)
+_logger = logger_of(__name__)
 
 
 @final

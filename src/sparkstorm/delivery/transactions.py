@@ -8,7 +8,6 @@
 A driver that dies after ``decide`` leaves the next one no choice: the same content, the same txid.
 """
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, final
@@ -25,6 +24,7 @@ from sparkstorm.delivery.record import BatchRecord
 from sparkstorm.delivery.retry import RetryPolicy
 from sparkstorm.errors import CheckpointError, CommitError, ComponentError, SupersededError
 from sparkstorm.execution.packet import Packet
+from sparkstorm.logs import logger_of
 from sparkstorm.planning.plan import Plan
 from sparkstorm.verdicts import Failure
 
@@ -36,7 +36,7 @@ Pause = Callable[[float], None]
 _MAX_WAIT_SECS = 5.0
 """Before a batch is run again; while one message waits, all others do."""
 
-_logger = logging.getLogger(__name__)
+_logger = logger_of(__name__)
 
 
 @final

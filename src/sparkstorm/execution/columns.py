@@ -15,8 +15,8 @@ from sparkstorm.errors import EmitError
 from sparkstorm.execution.fitting import fitting_array, fitting_pieces, joined
 from sparkstorm.execution.hashing import hash_array, hash_value, hash_values
 from sparkstorm.execution.pickles import NotingPickler
-from sparkstorm.execution.showing import shown
 from sparkstorm.execution.user_errors import is_of_value, message_of, words_of
+from sparkstorm.showing import shown
 from sparkstorm.streams import Field
 
 __all__ = [

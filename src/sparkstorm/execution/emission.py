@@ -15,8 +15,8 @@ from sparkstorm.errors import EmitError, TrackingError
 from sparkstorm.execution.inbox import ACKED, Inbox
 from sparkstorm.execution.outbox import Outbox
 from sparkstorm.execution.report import Report
-from sparkstorm.execution.showing import shown
-from sparkstorm.execution.user_errors import Tracebacks, text_of
+from sparkstorm.execution.user_errors import Tracebacks, reason_of
+from sparkstorm.showing import shown
 from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.tuples import Tuple
 from sparkstorm.verdicts import Failure, Reason
@@ -44,7 +44,7 @@ class _Emission:
 
     def report_error(self, error: BaseException | str) -> None:
         """Show an error to whoever watches the topology; nothing fails by it."""
-        self._report.log("error", text_of(error))
+        self._report.log("error", reason_of(error))
 
     def _box(self, stream: str) -> Outbox:
         box = self._boxes.get(stream)
@@ -189,7 +189,7 @@ class BoltEmission(_Emission):
                 reason=Reason.FAILED,
                 component=self._component,
                 task=self._inbox.task,
-                message="the bolt called fail" if reason is None else text_of(reason),
+                message="the bolt called fail" if reason is None else reason_of(reason),
                 traceback=self._traceback(reason),
             ),
         )

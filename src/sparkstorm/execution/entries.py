@@ -7,7 +7,7 @@ from typing import Any, Protocol, final
 from sparkstorm.errors import EmitError
 from sparkstorm.execution.hashing import hash_value
 from sparkstorm.execution.marks import DELETED
-from sparkstorm.execution.showing import shown
+from sparkstorm.showing import shown
 
 __all__ = ["Base", "EntryStore", "MemoryEntries", "StoredEntries", "entry_id"]
 

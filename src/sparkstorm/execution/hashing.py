@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from sparkstorm.acking.ids import U64, mix64
 from sparkstorm.errors import EmitError
-from sparkstorm.execution.showing import shown
 from sparkstorm.execution.user_errors import is_of_value, message_of
+from sparkstorm.showing import shown
 
 __all__ = ["combine", "hash_array", "hash_value", "hash_values"]
 

@@ -26,10 +26,10 @@ from sparkstorm.errors import TrackingError
 from sparkstorm.execution.columns import pickled
 from sparkstorm.execution.inbox import OPEN, Inbox, PacketOrigin
 from sparkstorm.execution.marks import ATOMS, DELETED, MISSING, Kept
-from sparkstorm.execution.showing import shown
 from sparkstorm.execution.spaces import Space
 from sparkstorm.execution.state_names import check_key
 from sparkstorm.execution.undo import Call
+from sparkstorm.showing import shown
 from sparkstorm.tuples import Tuple
 
 __all__ = ["Bag", "Holding"]

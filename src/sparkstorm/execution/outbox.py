@@ -12,8 +12,8 @@ from sparkstorm.acking.lineage import Indexes
 from sparkstorm.errors import EmitError
 from sparkstorm.execution.columns import Column, make_column
 from sparkstorm.execution.routing import Tasks
-from sparkstorm.execution.showing import shown
 from sparkstorm.planning.plan import Plan, StreamKey
+from sparkstorm.showing import shown
 from sparkstorm.streams import Stream
 from sparkstorm.topology.grouping import FieldsGrouping, PartialKey
 

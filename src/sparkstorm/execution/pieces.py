@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from sparkstorm.components.spout import Expired, Messages, PartitionedSpout, Split, Unreadable
 from sparkstorm.errors import ComponentError
-from sparkstorm.execution.showing import shown
 from sparkstorm.execution.user_errors import is_of_value, message_of
+from sparkstorm.showing import shown
 from sparkstorm.streams import Stream
 
 __all__ = ["check_count", "is_a", "located", "pieces_of"]

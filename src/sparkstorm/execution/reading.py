@@ -32,7 +32,7 @@ from sparkstorm.execution.packet import Note, Packet
 from sparkstorm.execution.pieces import check_count, is_a, located, pieces_of
 from sparkstorm.execution.report import Report
 from sparkstorm.execution.routing import Tasks
-from sparkstorm.execution.user_errors import USER_ERRORS, message_of, text_of
+from sparkstorm.execution.user_errors import USER_ERRORS, message_of, reason_of
 from sparkstorm.metrics import TaskMetrics, skipped_in
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import Stream
@@ -355,7 +355,7 @@ def _from_messages(pieces: Sequence[Messages], stream: Stream) -> _Gathered:
 
 
 def _broken(why: object) -> _Misfit:
-    return _Misfit(text_of(why.why if isinstance(why, Unreadable) else why), final=True)
+    return _Misfit(reason_of(why.why if isinstance(why, Unreadable) else why), final=True)
 
 
 def _distinct(positions: NDArray[np.int64]) -> int:

@@ -22,12 +22,21 @@ _MAX_LINES = 1000
 @final
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line that a component printed or logged."""
+    """One line that a component printed or logged, as it was: it may hold anything.
+
+    Attributes:
+        component: the component, or an empty text if there is none.
+        task: its task.
+        level: the name of a level of Python's logging, or ``print``.
+        text: the line.
+        trace: the traceback that was logged with it.
+    """
 
     component: str
     task: int
     level: str
     text: str
+    trace: str = ""
 
 
 @final
@@ -42,10 +51,10 @@ class Report:
     lines: list[LogLine] = field(default_factory=list)
     dropped: int = 0
 
-    def log(self, level: str, text: str) -> None:
+    def log(self, level: str, text: str, trace: str = "") -> None:
         """Keep a line, or count it if there are too many."""
         if len(self.lines) < _MAX_LINES:
-            self.lines.append(LogLine(self.component, self.task, level, text))
+            self.lines.append(LogLine(self.component, self.task, level, text, trace))
         else:
             self.dropped += 1
 
@@ -108,4 +117,5 @@ class _ReportHandler(logging.Handler):
         self._report = report
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._report.log(record.levelname.lower(), self.format(record))
+        self.format(record)  # which also makes the text of a traceback
+        self._report.log(record.levelname.lower(), record.message, record.exc_text or "")

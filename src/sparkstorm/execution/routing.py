@@ -16,7 +16,7 @@ from sparkstorm.acking.lineage import Indexes
 from sparkstorm.errors import InternalError
 from sparkstorm.execution.columns import CoderError, Column, rows_of
 from sparkstorm.execution.hashing import combine
-from sparkstorm.execution.user_errors import USER_ERRORS, message_of, text_of
+from sparkstorm.execution.user_errors import USER_ERRORS, message_of, reason_of
 from sparkstorm.planning.plan import Route
 from sparkstorm.topology.grouping import (
     All,
@@ -155,7 +155,7 @@ def _custom(grouping: CustomGrouping, route: Route, emissions: Emissions) -> Cop
     for row, values in enumerate(rows_of(emissions.columns.values(), emissions.count)):
         try:
             chosen = list(grouping.choose_tasks(values, list(route.tasks), emissions.turn + row))
-            strangers = [text_of(task) for task in chosen if task not in route.tasks]
+            strangers = [reason_of(task) for task in chosen if task not in route.tasks]
         except USER_ERRORS as error:  # the tuple fails, the rest goes on
             faults[row] = f"{name} raised {message_of(error)}"
             continue

@@ -5,8 +5,8 @@ import pickle
 from typing import Any
 
 from sparkstorm.execution.marks import ATOMS
-from sparkstorm.execution.showing import shown
 from sparkstorm.execution.user_errors import is_of_value, message_of
+from sparkstorm.showing import shown
 
 __all__ = ["check_key", "check_name", "check_ttl"]
 

@@ -9,7 +9,8 @@ from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator
 from types import CodeType
 from typing import Any, final
 
-from sparkstorm.execution.showing import shown
+from sparkstorm.credentials import masked
+from sparkstorm.showing import shown
 
 __all__ = [
     "USER_ERRORS",
@@ -17,8 +18,8 @@ __all__ = [
     "is_of_call",
     "is_of_value",
     "message_of",
+    "reason_of",
     "refuse_result",
-    "text_of",
     "words_of",
 ]
 
@@ -63,7 +64,7 @@ class Tracebacks:
                 text = "".join(traceback.format_exception(error))
         except BaseException:  # noqa: BLE001 - its properties are user code, too
             return ""
-        return text[-_MAX_CHARS:]
+        return masked(text)[-_MAX_CHARS:]
 
     def _stack(self, error: BaseException) -> str:
         if error.__traceback__ is None:  # it was never raised
@@ -95,10 +96,10 @@ def words_of(error: BaseException) -> str:
     return _text(error) or type(error).__name__
 
 
-def text_of(value: object) -> str:
+def reason_of(value: object) -> str:
     """Return what a user has handed over as a text, whatever it is: an error, a number, a list.
 
-    >>> text_of("away"), text_of(ValueError("17 is odd")), text_of(None), text_of([1])
+    >>> reason_of("away"), reason_of(ValueError("17 is odd")), reason_of(None), reason_of([1])
     ('away', 'ValueError: 17 is odd', 'None', '[1]')
     """
     if issubclass(type(value), BaseException):
@@ -165,6 +166,7 @@ def _text(error: BaseException) -> str:
 
 
 def _cut(text: str) -> str:
+    text = masked(text)
     if len(text) <= _MAX_MESSAGE_CHARS:
         return text
     return f"{text[:_MAX_MESSAGE_CHARS]}… ({len(text):,} characters)"

@@ -5,7 +5,6 @@ splits go out (:meth:`Assignment.plan`), verdicts come back, and what is to be c
 for.
 """
 
-import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
@@ -15,6 +14,7 @@ from sparkstorm.kafka.cluster import Partition
 from sparkstorm.kafka.progress import PartitionProgress
 from sparkstorm.kafka.ranges import Range
 from sparkstorm.kafka.stores import Stored
+from sparkstorm.logs import logger_of
 from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.verdicts import Failure, Reason
 
@@ -23,7 +23,7 @@ __all__ = ["Assignment", "Beginning", "Limits", "merge_splits", "offsets_of"]
 _FAIR_SHARE = 1000
 """Each partition may plan at least so many offsets in its turn: smaller splits cost too much."""
 
-_logger = logging.getLogger("sparkstorm.kafka")
+_logger = logger_of("sparkstorm.kafka")
 
 
 class Beginning(NamedTuple):

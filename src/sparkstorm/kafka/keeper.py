@@ -5,7 +5,6 @@ message is tried again, it travels in the split (``Split.kept``), and so through
 checkpoint. What could not be read in time, or finds no room, is read from the log as ever.
 """
 
-import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +20,7 @@ from sparkstorm.kafka.assignment import offsets_of
 from sparkstorm.kafka.cluster import Partition
 from sparkstorm.kafka.ranges import Ranges
 from sparkstorm.kafka.records import Record, kept_size, to_kept
+from sparkstorm.logs import logger_of
 
 __all__ = ["Keeper", "RawRead"]
 
@@ -30,7 +30,7 @@ RawRead: TypeAlias = Callable[[Split], Iterable[Record]]
 _SMALLEST = 100
 """Bytes that a record takes at least; more of them than there is room for are not even read."""
 
-_logger = logging.getLogger("sparkstorm.kafka")
+_logger = logger_of("sparkstorm.kafka")
 
 
 class _Place(NamedTuple):

@@ -10,6 +10,7 @@ from sparkstorm.dead_letters.values import to_json
 from sparkstorm.errors import WorldError
 from sparkstorm.kafka.client.sender import Sender
 from sparkstorm.kafka.cluster import Cluster
+from sparkstorm.showing import visible
 
 __all__ = ["DeadLetterTopic"]
 
@@ -24,7 +25,7 @@ class DeadLetterTopic:
     others the value is their payload as JSON. Where it comes from and why it was given up is in
     headers that begin with ``__sparkstorm.errors.``: ``topic``, ``partition``, ``offset``,
     ``reason``, ``message``, ``component``, ``task``, ``attempts``, ``topology``, ``spout``,
-    ``first.time``, ``last.time``, ``id``, all as text.
+    ``first.time``, ``last.time``, ``id``, all as text for people, controls and such escaped.
 
     If the brokers do not take them all, the letters go to the files instead.
 
@@ -80,11 +81,13 @@ def _record_of(
     """Key, value and headers."""
     source = dict(letter.source or {})
     headers = [(str(name), value) for name, value in source.pop("headers", ())]
-    headers += [(_PREFIX + name, text.encode()) for name, text in _origin(letter, source).items()]
+    headers += [
+        (_PREFIX + name, visible(text).encode()) for name, text in _origin(letter, source).items()
+    ]
     if "topic_id" in source:  # of a KafkaSpout
         return source.get("key"), source.get("value"), headers
     value = None if letter.payload is None else json.dumps(to_json(letter.payload)).encode()
-    return str(letter.msg_id).encode(), value, headers
+    return str(letter.msg_id).encode(errors="backslashreplace"), value, headers
 
 
 def _origin(letter: DeadLetter, source: Mapping[str, Any]) -> dict[str, str]:

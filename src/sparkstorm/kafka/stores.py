@@ -1,7 +1,6 @@
 """Where progress is kept beside the checkpoint: a protocol, and Kafka's own group offsets."""
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias, final
 
@@ -9,6 +8,7 @@ from sparkstorm.errors import CheckpointError
 from sparkstorm.kafka.ack_map import decode_acks, encode_acks
 from sparkstorm.kafka.cluster import Partition, Topic
 from sparkstorm.kafka.ranges import Range
+from sparkstorm.logs import logger_of
 
 __all__ = ["Committed", "GroupOffsets", "GroupStore", "ProgressStore", "Stored", "to_text"]
 
@@ -18,7 +18,7 @@ Committed: TypeAlias = tuple[int, str]
 _MOST_TEXT = 4095
 """What a broker takes with an offset by default, in UTF-16 units, less the client's NUL."""
 
-_logger = logging.getLogger("sparkstorm.kafka")
+_logger = logger_of("sparkstorm.kafka")
 
 
 class Stored(NamedTuple):

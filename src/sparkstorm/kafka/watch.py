@@ -5,7 +5,6 @@ stores what is to be committed. What it finds is news, taken up by the task (:me
 its next plan. If the cluster is away, it says so once, and goes on trying.
 """
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from sparkstorm.kafka.client.troubles import RefusedError
 from sparkstorm.kafka.cluster import Partition, Topic
 from sparkstorm.kafka.source import OutOfRange, Source, Start, millis_of
 from sparkstorm.kafka.stores import ProgressStore, Stored
+from sparkstorm.logs import logger_of
 
 __all__ = ["ClusterView", "Jump", "News", "Watch"]
 
@@ -29,7 +29,7 @@ _TOPIC_SECS = 5.0
 _SAY_SECS = 10.0
 """How often waiting for a cluster at the start is mentioned."""
 
-_logger = logging.getLogger("sparkstorm.kafka")
+_logger = logger_of("sparkstorm.kafka")
 
 
 class ClusterView(Protocol):

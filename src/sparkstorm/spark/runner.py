@@ -1,7 +1,6 @@
 """Submit a topology: the life of a run as a table of contents."""
 
 import atexit
-import logging
 import os
 import secrets
 import shutil
@@ -34,6 +33,7 @@ from sparkstorm.delivery.scratch import make_folder, remove_abandoned
 from sparkstorm.delivery.taps import Tap
 from sparkstorm.errors import SparkLostError, SparkstormError
 from sparkstorm.execution.report import LogLine
+from sparkstorm.logs import logger_of
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.passes import check_name
 from sparkstorm.planning.plan import Plan
@@ -63,7 +63,7 @@ _GOES_ON = (
     "acked is processed again"
 )
 
-_logger = logging.getLogger(__name__)
+_logger = logger_of(__name__)
 
 
 def submit(

@@ -1,6 +1,5 @@
 """foreachBatch: run a batch's job, find out what it fails of, and hand its outcome over."""
 
-import logging
 import threading
 import time
 from dataclasses import replace
@@ -17,12 +16,13 @@ from sparkstorm.errors import BatchError, SparkstormError
 from sparkstorm.execution.batch import BatchInfo, Purpose
 from sparkstorm.execution.report import Report, newest
 from sparkstorm.execution.state_runs import StateRun, StateRuns, Told
+from sparkstorm.logs import logger_of
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.driver.jobs import BatchJobs, JobError
 
 __all__ = ["BatchRunner"]
 
-_logger = logging.getLogger(__name__)
+_logger = logger_of(__name__)
 
 
 @final

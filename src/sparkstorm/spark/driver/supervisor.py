@@ -1,6 +1,5 @@
 """Keeps the query running: starts it again when Spark ends it, and says so when it cannot."""
 
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from sparkstorm.errors import BatchError, InternalError, SparkLostError, SparkstormError
+from sparkstorm.logs import logger_of
 from sparkstorm.spark.driver.causes import cause_of, is_death_of_worker
 from sparkstorm.spark.driver.jvm import Jvm
 from sparkstorm.spark.driver.query import Query
@@ -20,7 +20,7 @@ __all__ = ["Supervisor"]
 
 _LOOK_SECS = 0.1
 
-_logger = logging.getLogger(__name__)
+_logger = logger_of(__name__)
 
 
 @final
