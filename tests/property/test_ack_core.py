@@ -18,6 +18,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import make_root, seeds
 from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.acking.lineage import Lineage
@@ -250,7 +251,7 @@ class World:
     def _fail(self, copy: Copy) -> None:
         self.model.fail(copy.roots)
         for root in copy.roots:
-            self._tallies[root % self.shape.ackers].fail(root, 1, FAILED)
+            self._tallies[root % self.shape.ackers].fail(FailedRoots.of({root: FAILED}))
 
     def _hold(self, copies: Sequence[Copy]) -> set[int]:
         held = {root for copy in copies for root in copy.roots}

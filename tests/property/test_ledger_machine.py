@@ -15,6 +15,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import make_root, seeds
 from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.acking.shares import Entries
@@ -147,7 +148,7 @@ class LedgerMachine(RuleBasedStateMachine):
                     ended[root] = None
                 case "failed":
                     tally.add(entry(root, seed))  # a failure beats any ack val
-                    tally.fail(root, 1, FAILED)
+                    tally.fail(FailedRoots.of({root: FAILED}))
                     ended[root] = Reason.FAILED
                 case "lost":
                     ended[root] = Reason.LOST
@@ -172,13 +173,13 @@ class LedgerMachine(RuleBasedStateMachine):
                     known.val ^= delta
                     known.since = self.now if self.on_progress else known.since
                 case _:
-                    tally.fail(root, 1, FAILED)
+                    tally.fail(FailedRoots.of({root: FAILED}))
                     ended[root] = Reason.FAILED
             if root in ended:
                 del self.open[root]
         for root in list(self.ended)[:3]:
             tallies[root % self.ackers].add(entry(root, 1))
-            tallies[root % self.ackers].fail(root, 1, FAILED)
+            tallies[root % self.ackers].fail(FailedRoots.of({root: FAILED}))
         return ended
 
     def _some_open(self) -> list[int]:

@@ -5,7 +5,18 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["U64", "child_ids", "digest", "make_root", "mix64", "seeds", "sequence_of", "task_of"]
+__all__ = [
+    "SEQUENCE_BITS",
+    "U64",
+    "child_ids",
+    "digest",
+    "make_root",
+    "mix64",
+    "mix64_of",
+    "seeds",
+    "sequence_of",
+    "task_of",
+]
 
 U64: TypeAlias = NDArray[np.uint64]
 """An array of ids. They are unsigned everywhere; no signed form exists."""
@@ -16,6 +27,7 @@ SEQUENCE_BITS = 47
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _SEED_SALT = np.uint64(0xD1B54A32D192ED03)
 _ONE = np.uint64(1)
+_ALL = (1 << 64) - 1
 
 
 def mix64(values: U64) -> U64:
@@ -29,6 +41,19 @@ def mix64(values: U64) -> U64:
     mixed *= np.uint64(0x94D049BB133111EB)
     mixed ^= mixed >> np.uint64(31)
     return mixed
+
+
+def mix64_of(value: int) -> int:
+    """Scatter one number as :func:`mix64` does, at a tenth of an array's price.
+
+    >>> mix64_of(7) == int(mix64(np.array([7], np.uint64))[0])
+    True
+    """
+    mixed = value ^ value >> 30
+    mixed = mixed * 0xBF58476D1CE4E5B9 & _ALL
+    mixed ^= mixed >> 27
+    mixed = mixed * 0x94D049BB133111EB & _ALL
+    return mixed ^ mixed >> 31
 
 
 def seeds(roots: U64) -> U64:

@@ -1,10 +1,11 @@
 """What a running topology counts of its messages."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import final
 
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.execution.report import LogLine
 from sparkstorm.verdicts import Failure
@@ -31,11 +32,11 @@ class Counts:
         self.emitted += plan.messages
         self.retried += sum(p.load.count for p in plan.loads if p.attempt > 1)
 
-    def note_failed(self, failures: Iterable[Failure]) -> None:
+    def note_failed(self, failed: FailedRoots) -> None:
         """Count failed attempts by their reason."""
-        for failure in failures:
-            self.failed += 1
-            self.failures[failure.reason.value] += 1
+        self.failed += len(failed)
+        for failure, count in failed.counts():
+            self.failures[failure.reason.value] += count
 
 
 @final

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, final
 
 import cloudpickle
-import numpy as np
 
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import U64, make_root
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import Spout
@@ -18,6 +18,7 @@ from sparkstorm.delivery.attempts import Attempts, FailedMessage
 from sparkstorm.delivery.calling import calling
 from sparkstorm.delivery.intake import Intake, Lot, Messages
 from sparkstorm.delivery.letters import LetterWriter, alike, given_up_text
+from sparkstorm.delivery.load_verdicts import verdicts_by_load
 from sparkstorm.delivery.originals import GONE, Original, Originals, PendingLoad
 from sparkstorm.delivery.packing import encode_rows, packed_load
 from sparkstorm.delivery.remembered import DIED_OF_IT, FIRST_TRY, Tries, digests_of
@@ -247,20 +248,18 @@ class HostedTask:
         """The digests of a load's message ids, as an array's bytes."""
         return b"" if load.first is None else digests_of(self._pending[load.first])
 
-    def deliver(self, acked: U64, failed: Sequence[tuple[int, Failure]]) -> None:
+    def deliver(self, acked: U64, failed: FailedRoots) -> None:
         """Call the spout's ack and fail; roots that are not pending here are passed over."""
-        for first, ids in list(self._pending.items()):
-            start, stop = np.searchsorted(acked, np.array([first, first + len(ids)], np.uint64))
-            for root in acked[start:stop].tolist():
+        counts = {first: len(ids) for first, ids in self._pending.items()}
+        for first, done, broken in verdicts_by_load(counts, acked, failed):
+            ids = self._pending[first]
+            for root in done.tolist():
                 msg_id = ids.take(root - first)
                 if msg_id is not GONE:
                     self._attempts.forget(msg_id)
                     self._spout.ack(msg_id)
                     self._ended(1)
-            self._fail_some(
-                ids,
-                [(root - first, why) for root, why in failed if first <= root < first + len(ids)],
-            )
+            self._fail_some(ids, [(root - first, why) for root, why in broken.items()])
             if not ids.left:
                 del self._pending[first]
             else:

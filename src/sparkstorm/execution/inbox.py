@@ -6,10 +6,11 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from sparkstorm.acking.failed import Causes, FailedRoots
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.columns import rows_of
-from sparkstorm.execution.packet import Note, Packet
+from sparkstorm.execution.packet import Packet
 from sparkstorm.planning.plan import Plan
 from sparkstorm.tuples import Fields, Tuple
 from sparkstorm.verdicts import Failure
@@ -64,6 +65,7 @@ class Inbox:
 
     __slots__ = (
         "_adopted",
+        "_causes",
         "_fields",
         "_packets",
         "batch",
@@ -88,6 +90,7 @@ class Inbox:
         self._fields: dict[tuple[str, ...], Fields] = {}
         self.others: list[int] = []
         self.failures: dict[int, Failure] = {}
+        self._causes = Causes()
         self.resets: list[int] = []
         self.unread: dict[int, str] = {}
 
@@ -171,7 +174,7 @@ class Inbox:
     def fail(self, index: int, failure: Failure) -> None:
         """Mark a tuple as failed."""
         self.status[index] = FAILED
-        self.failures[index] = failure
+        self.failures[index] = self._causes.share(failure)
 
     def unack_others(self) -> list[int]:
         """Take back the acks of others that the running ``execute`` gave; return the tuples."""
@@ -196,10 +199,10 @@ class Inbox:
         indexes = np.flatnonzero(self.marks(OPEN)[: self.received])
         return self.lineage.roots[self.lineage.pairs_of(indexes)[1]]
 
-    def notes(self) -> list[Note]:
+    def failed(self) -> FailedRoots:
         """The failed roots, with the first reason of each."""
-        found: dict[int, Failure] = {}
-        for index, failure in sorted(self.failures.items()):
-            for root in self.pairs_of(index)[0]:
-                found.setdefault(root, failure)
-        return [Note(root, 1, failure) for root, failure in sorted(found.items())]
+        indexes = np.array(sorted(self.failures), np.int64)
+        lineage = self.with_adopted()
+        position, pair = lineage.pairs_of(indexes)
+        causes = [self.failures[index] for index in indexes[position].tolist()]
+        return FailedRoots.first_of_each(lineage.roots[pair], causes)

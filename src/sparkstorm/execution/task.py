@@ -227,7 +227,7 @@ class BoltTask:
                 self._drop_misfits(inbox, misfit)
         if lineage.is_tracked:
             sent += dispatcher.hold(Kind.HOLD, inbox.open_roots())
-            sent += dispatcher.fail(inbox.notes())
+            sent += dispatcher.fail(inbox.failed())
             if inbox.resets:
                 indexes = np.array(inbox.resets, np.int64)
                 roots = lineage.roots[lineage.pairs_of(indexes)[1]]
