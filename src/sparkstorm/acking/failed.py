@@ -32,23 +32,23 @@ _EXAMPLE_CHARS = 200
 class FailedRoots(Mapping[int, Failure]):
     """Ascending roots, each with the number of its failure among ``causes``; a read-only mapping.
 
-    Work on the arrays, or on :meth:`groups`, where there may be many roots. Not every one of the
+    Work on the arrays, or on groups of roots, where there may be many roots. Not every one of the
     causes need occur: parts share those of the whole.
     """
 
-    __slots__ = ("_kinds", "causes", "roots", "which")
+    __slots__ = ("_numbers", "causes", "roots", "which")
 
     def __init__(
         self,
         roots: U64,
         which: Indexes,
         causes: tuple[Failure, ...],
-        kinds: Indexes | None = None,
+        numbers: tuple[Indexes, Indexes] | None = None,
     ) -> None:
         self.roots = roots
         self.which = which
         self.causes = causes
-        self._kinds = kinds
+        self._numbers = numbers
 
     @classmethod
     def none(cls) -> "FailedRoots":
@@ -125,7 +125,7 @@ class FailedRoots(Mapping[int, Failure]):
 
     def select(self, chosen: NDArray[Any]) -> "FailedRoots":
         """Return some of the roots, by marks or ascending positions."""
-        return FailedRoots(self.roots[chosen], self.which[chosen], self.causes, self._kinds)
+        return FailedRoots(self.roots[chosen], self.which[chosen], self.causes, self._numbers)
 
     def between(self, first: int, stop: int) -> "FailedRoots":
         """Return the roots from ``first`` up to ``stop``; nothing is copied."""
@@ -134,7 +134,9 @@ class FailedRoots(Mapping[int, Failure]):
 
     def slice(self, start: int, stop: int) -> "FailedRoots":
         """Return the roots at positions from ``start`` up to ``stop``; nothing is copied."""
-        return FailedRoots(self.roots[start:stop], self.which[start:stop], self.causes, self._kinds)
+        return FailedRoots(
+            self.roots[start:stop], self.which[start:stop], self.causes, self._numbers
+        )
 
     def without(self, roots: U64) -> "FailedRoots":
         """Return all but these roots."""
@@ -151,41 +153,62 @@ class FailedRoots(Mapping[int, Failure]):
             return self
         return FailedRoots(self.roots, which, tuple(self.causes[n] for n in used.tolist()))
 
-    def groups(self) -> "list[tuple[Failure, FailedRoots]]":
-        """Return the roots by their failure, but for its task and traceback, the first root first.
+    def counts(self) -> list[tuple[Failure, int]]:
+        """Return each cause that occurs with the number of its roots, the first root's first."""
+        counts = np.bincount(self.which, minlength=len(self.causes)).tolist()
+        first = np.zeros(len(self.causes), np.int64)
+        first[self.which[::-1]] = np.arange(len(self.which))[::-1]
+        order = np.argsort(first, kind="stable").tolist()
+        return [(self.causes[number], counts[number]) for number in order if counts[number]]
 
-        The failure is that of the first root. One error of a thousand tasks is one group.
+    def by_way(self) -> "list[FailedRoots]":
+        """Return the roots in groups that failed in one way: what decides on the next try."""
+        ways = self._alike()[0][self.which]
+        return [self.select(ways == way) for way in np.unique(ways).tolist()]
+
+    def by_text(self, first: int) -> list[tuple[Failure, list[tuple[int, int]]]]:
+        """Return each text with the places of its roots, counted from ``first``, as ranges.
+
+        In the order of the roots; what differs in nothing but task and traceback is one text.
         """
-        if len(self.roots) == 0:
+        if not len(self.roots):
             return []
-        kinds = self.kinds[self.which]
-        if (kinds == kinds[0]).all():  # nearly always
-            return [(self.first, self)]
-        order = np.argsort(kinds, kind="stable")
-        edges = np.flatnonzero(np.diff(kinds[order])) + 1
-        parts = sorted(np.split(order, edges), key=lambda part: int(part[0]))
-        groups = [self.select(part) for part in parts]
-        return [(group.first, group) for group in groups]
+        texts = self._alike()[1][self.which]
+        order = np.argsort(texts, kind="stable")
+        texts, places = texts[order], (self.roots[order] - np.uint64(first)).astype(np.int64)
+        is_other = np.diff(texts) != 0
+        ends = np.flatnonzero(is_other | (np.diff(places) != 1))
+        starts = np.concatenate([[0], ends + 1])
+        stops = places[np.concatenate([ends, [-1]])] + 1
+        runs = list(zip(places[starts].tolist(), stops.tolist(), strict=True))
+        begins = np.flatnonzero(np.concatenate([[True], is_other])[starts]).tolist()
+        causes = self.which[order[starts[begins]]].tolist()
+        found = [
+            (self.causes[cause], runs[begin:end])
+            for cause, begin, end in zip(causes, begins, [*begins[1:], len(runs)], strict=True)
+        ]
+        return sorted(found, key=lambda text: text[1][0])
 
-    @property
-    def kinds(self) -> Indexes:
-        """For each cause the number of its kind: what differs in task and traceback is alike.
+    def _alike(self) -> tuple[Indexes, Indexes]:
+        """For each cause the numbers of its way and of its text.
 
         Worked out once; parts made after that share it.
         """
-        if self._kinds is None:
-            known: dict[Hashable, int] = {}
-            numbers = [known.setdefault(_kind_of(cause), len(known)) for cause in self.causes]
-            self._kinds = np.array(numbers, np.int64)
-        return self._kinds
+        if self._numbers is None:
+            ways: dict[Hashable, int] = {}
+            texts: dict[Hashable, int] = {}
+            pairs = []
+            for why in self.causes:
+                way = why.reason, why.component, why.attempt, why.final, why.counted
+                number = ways.setdefault(way, len(ways))
+                pairs.append((number, texts.setdefault((number, why.message), len(texts))))
+            numbers = np.array(pairs, np.int64).reshape(-1, 2)
+            self._numbers = numbers[:, 0], numbers[:, 1]
+        return self._numbers
 
-    def counts(self) -> list[tuple[Failure, int]]:
-        """Return each cause that occurs with the number of its roots."""
-        used, counts = np.unique(self.which, return_counts=True)
-        return [
-            (self.causes[number], count)
-            for number, count in zip(used.tolist(), counts.tolist(), strict=True)
-        ]
+    def share_groups(self) -> None:
+        """Work out now what :meth:`by_way` and :meth:`by_text` need, for all parts made later."""
+        self._alike()
 
 
 @final
@@ -203,6 +226,7 @@ class Causes:
         self._kept: dict[Failure, Failure] = {}
         self._known: set[str] = set()
         self._others: dict[Failure, Failure] = {}
+        self._examples: dict[Failure, str] = {}
 
     def share(self, failure: Failure) -> Failure:
         """Return the failure to tell of instead: an equal one, or what stands for many."""
@@ -227,17 +251,13 @@ class Causes:
         kind = replace(failure, message="", traceback="")
         other = self._others.get(kind)
         if other is None:
+            example = self._examples.setdefault(replace(kind, task=0), failure.message)
             text = (
-                f"{failure.message[:_EXAMPLE_CHARS]} (of the failures of one batch that differ in "
+                f"{example[:_EXAMPLE_CHARS]} (of the failures of one batch that differ in "
                 f"their text, at most {self._most:,} keep it; this one stands for all the others)"
             )
             other = self._others[kind] = replace(kind, message=text)
         return other
-
-
-def _kind_of(failure: Failure) -> Hashable:
-    way = failure.reason, failure.component, failure.attempt, failure.final, failure.counted
-    return way, failure.message
 
 
 def _shortened(failure: Failure) -> Failure:

@@ -17,7 +17,7 @@ from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.delivery.attempts import Attempts, FailedMessage
 from sparkstorm.delivery.calling import calling
 from sparkstorm.delivery.intake import Intake, Lot, Messages
-from sparkstorm.delivery.letters import LetterWriter, alike, given_up_text
+from sparkstorm.delivery.letters import Ended, LetterWriter, given_up_texts
 from sparkstorm.delivery.load_verdicts import verdicts_by_load
 from sparkstorm.delivery.originals import GONE, Original, Originals, PendingLoad
 from sparkstorm.delivery.packing import encode_rows, packed_load
@@ -336,11 +336,12 @@ class HostedTask:
         """Write letters, then tell people."""
         desk = self._letters.desk
         desk.post(letters)
-        for same in alike(letters):
-            first = same[0]
-            kept = first if desk.keeps else None
-            why = first.failure
-            self.log("error", given_up_text(first.msg_id, len(same), first.attempts, why, kept))
+        ended = [
+            Ended(one.msg_id, 1, one.attempts, one.failure, one if desk.keeps else None)
+            for one in letters
+        ]
+        for text in given_up_texts(ended):
+            self.log("error", text)
 
     def _load(self, lot: Lot, taken: Messages, sequence: int, lane: int) -> Load | None:
         key = StreamKey(self.component, lot.stream)

@@ -1,14 +1,17 @@
 """Dead letters as delivery writes them: made from what a spout's task knows of a message."""
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from sparkstorm.dead_letters.letter import DeadLetter, letter_id
 from sparkstorm.dead_letters.office import DeadLetterOffice, Desk
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.verdicts import Failure
 
-__all__ = ["LetterWriter", "alike", "given_up_text"]
+__all__ = ["Ended", "LetterWriter", "given_up_text", "given_up_texts"]
+
+_MOST_LINES = 100
+"""Lines at a time of what was given up: errors that quote their message are as many texts."""
 
 
 @final
@@ -70,14 +73,33 @@ class LetterWriter:
         return self._plan.component_of(task), self._plan.index_of(task)
 
 
-def alike(letters: Iterable[DeadLetter]) -> list[list[DeadLetter]]:
-    """Return letters in groups that have the same cause, so that people are told once of each."""
-    groups: dict[tuple[object, ...], list[DeadLetter]] = {}
-    for letter in letters:
-        why = letter.failure
-        cause = (why.reason, why.component, why.message, letter.attempts)
-        groups.setdefault(cause, []).append(letter)
-    return list(groups.values())
+class Ended(NamedTuple):
+    """Messages that were given up for one cause.
+
+    ``msg_id`` is the first of so many ``messages``, and ``letter`` its dead letter, if there is one.
+    """
+
+    msg_id: Hashable
+    messages: int
+    attempts: int
+    failure: Failure
+    letter: DeadLetter | None
+
+
+def given_up_texts(ended: Iterable[Ended]) -> list[str]:
+    """Say which messages were given up: one line for each cause, and so many causes at most."""
+    groups: dict[tuple[object, ...], Ended] = {}
+    for one in ended:
+        why = one.failure
+        cause = (why.reason, why.component, why.message, one.attempts)
+        first = groups.get(cause)
+        same = one if first is None else first._replace(messages=first.messages + one.messages)
+        groups[cause] = same
+    told, rest = list(groups.values())[:_MOST_LINES], list(groups.values())[_MOST_LINES:]
+    texts = [given_up_text(*one) for one in told]
+    if rest:
+        texts.append(f"{sum(one.messages for one in rest):,} more messages were given up, see above")
+    return texts
 
 
 def given_up_text(

@@ -1,7 +1,8 @@
 """Tasks of partitioned spouts: only offsets pass the driver, messages are read by executors."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple, final
 
 import cloudpickle
@@ -17,7 +18,7 @@ from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.delivery.calling import calling
 from sparkstorm.delivery.given_up import GivenUp, SplitLetters
 from sparkstorm.delivery.hosted import SpoutLog
-from sparkstorm.delivery.letters import LetterWriter, given_up_text
+from sparkstorm.delivery.letters import Ended, LetterWriter, given_up_texts
 from sparkstorm.delivery.load_verdicts import verdicts_by_load
 from sparkstorm.delivery.plans import Outstanding, runs_of
 from sparkstorm.delivery.remembered import DIED_OF_IT
@@ -305,27 +306,25 @@ class PartitionedTask:
         Their texts may differ, since errors often quote the message: a split for each text would
         be a load for each, and the whole of its source read for it. The spout hears each text.
         """
-        ways: dict[Hashable, list[tuple[Failure, FailedRoots]]] = {}
-        for failure, same in broken.groups():
-            ways.setdefault(_way_of(failure), []).append((failure, same))
-            told = replace(failure, attempt=pending.attempt + failure.attempt - 1)
-            self._fail(pending.split, ranges_of(_places(same.roots, first)), told)
         given_up: list[GivenUp] = []
-        for groups in ways.values():
-            failure, same = groups[0]
-            key = int(same.roots[0])
-            wait = self._policy.wait(
-                failure, attempt=failure.attempt + pending.attempt - 1, key=key
-            )
+        before = pending.attempt - 1
+        for way in broken.by_way():
+            texts = way.by_text(first)
+            for why, positions in texts:
+                told = replace(why, attempt=before + why.attempt)
+                self._fail(pending.split, positions, told)
+            failure, key = way.first, int(way.roots[0])
+            wait = self._policy.wait(failure, attempt=before + failure.attempt, key=key)
             if wait is None:
-                for _, same in groups:
-                    pairs = [(root - first, why) for root, why in same.items()]
-                    given_up.append(pending.given_up(pairs))
+                whys = dict(way.items())
+                given_up += [
+                    pending.given_up([(place, whys[first + place]) for place in _each(positions)])
+                    for _, positions in texts
+                ]
                 continue
-            roots = np.sort(np.concatenate([same.roots for _, same in groups]))
             item = Outstanding(
                 owner=self.owner,
-                split=pending.split.narrow(_places(roots, first).tolist()),
+                split=pending.split.narrow(_places(way.roots, first).tolist()),
                 attempt=pending.attempt + failure.counted,
                 since=pending.since,
             )
@@ -344,12 +343,14 @@ class PartitionedTask:
             )
             key = one.positions[0]
             self._set_aside(item, now + self._policy.pause(attempt=one.attempt, key=key))
+        ended: list[Ended] = []
         for one, letter in done:
             self.given_up += len(one.group)
             positions = ranges_of(np.array(one.positions, np.int64))
             self._spout.give_up(one.split, positions, one.group[0][1])
             name = self._spout.msg_id(one.split, one.positions[0])
-            text = given_up_text(name, len(one.group), one.attempts, one.group[0][1], letter)
+            ended.append(Ended(name, len(one.group), one.attempts, one.group[0][1], letter))
+        for text in given_up_texts(ended):
             self._log(self.component, self.task, "error", text)
 
 
@@ -373,9 +374,8 @@ def partitions_of(
     return found
 
 
-def _way_of(failure: Failure) -> Hashable:
-    """What decides on the next try, and where it failed; not in which words."""
-    return failure.reason, failure.component, failure.attempt, failure.final, failure.counted
+def _each(positions: Positions) -> Iterator[int]:
+    return chain.from_iterable(range(start, stop) for start, stop in positions)
 
 
 def _places(roots: U64, first: int) -> Indexes:

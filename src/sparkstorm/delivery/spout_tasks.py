@@ -91,7 +91,8 @@ class SpoutTasks:
         """Give each task the verdicts on its messages."""
         self._counts.acked += len(verdicts.acked)
         self._counts.note_failed(verdicts.failed)
-        for failure, _ in verdicts.failed.groups():
+        verdicts.failed.share_groups()
+        for failure, _ in verdicts.failed.counts():
             self._first_failures.show(failure)
         for task in self:
             acked = _of_task(verdicts.acked, task.task)
