@@ -22,6 +22,7 @@ from sparkstorm.dead_letters import DeadLetterOffice, LetterStore
 from sparkstorm.delivery.counts import Counts
 from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.delivery.hosted import HostedTask
+from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.delivery.signals import Signals
 from sparkstorm.delivery.spout_tasks import SpoutTasks
 from sparkstorm.execution.acker import decode_result, encode_result
@@ -35,13 +36,16 @@ ACKERS = 16
 
 
 class Splits(ss.PartitionedSpout):
-    """As many splits as are asked for, of a thousand messages each."""
+    """As many splits as are asked for, of so many messages each."""
 
     outputs = "n int"
 
+    def __init__(self, each: int) -> None:
+        self.each = each
+
     def plan(self, limit: int) -> list[ss.Split]:
         """A split more."""
-        return [ss.Split(count=min(limit, 1000))]
+        return [ss.Split(count=min(limit, self.each))]
 
     def read(self, split: ss.Split) -> Iterator[Sequence[int]]:
         """Nobody reads here."""
@@ -83,17 +87,17 @@ def rows_of(tallies: Sequence[Tally]) -> list[bytes]:
     ]
 
 
-def open_windows(batches: int, ackers: int = ACKERS) -> float:
-    """Settle a batch while that many earlier ones have ten roots open each; all get a share."""
+def open_windows(batches: int, *, each: int = 10, ackers: int = ACKERS) -> float:
+    """Settle a batch while that many earlier ones have so many roots open each; all get a share."""
     ledger = Ledger(30.0, 0.0)
     every: list[U64] = []
     for number in range(batches):
         span = RootRange(make_root(1, 1000 * number), 1000)
         tally = Tally([span], 0, 1)
         roots = np.arange(span.first, span.first + span.count, dtype=np.uint64)
-        tally.add(Entries(roots[10:], seeds(roots[10:])))
-        tally.hold(roots[:10])
-        every.append(roots[:10])
+        tally.add(Entries(roots[each:], seeds(roots[each:])))
+        tally.hold(roots[:each])
+        every.append(roots[:each])
         ledger.begin([span])
         ledger.settle([span], [tally.result()], 0.0)
     late = np.concatenate(every)
@@ -156,20 +160,22 @@ def failing(roots: U64, *, tasks: int, texts: bool) -> list[Tally]:
     return tallies
 
 
-def failures(messages: int, *, tasks: int, texts: bool = False) -> tuple[float, int]:
-    """Take in a batch all of whose messages failed, in loads of a thousand; plan the next.
+def failures(
+    messages: int, *, tasks: int, texts: bool = False, each: int = 1000
+) -> tuple[float, int]:
+    """Take in a batch all of whose messages failed, in loads of so many each; write down the rest.
 
     Returns CPU seconds, and bytes that came from the ackers.
     """
-    plan = plan_of(Splits(), bolts=tasks)
+    plan = plan_of(Splits(each), bolts=tasks)
     number = plan.tasks["spout"].start
     roots = np.arange(messages, dtype=np.uint64) + np.uint64(make_root(number, 0))
     rows = rows_of(failing(roots, tasks=tasks, texts=texts))
     spouts = SpoutTasks(plan, office(), Counts(), threading.Event(), None, lambda _: None)
     task = spouts.partitioned[number]
     task.open(None, (), 0.0)
-    for n, piece in enumerate(task.plan(messages, messages // 1000, fresh=True, now=0.0)):
-        task.load(piece, 1000 * n, n)
+    for n, piece in enumerate(task.plan(messages, messages // each, fresh=True, now=0.0)):
+        task.load(piece, each * n, n)
     ledger = Ledger(30.0, 0.0)
     span = RootRange(int(roots[0]), messages)
     ledger.begin([span])
@@ -177,6 +183,8 @@ def failures(messages: int, *, tasks: int, texts: bool = False) -> tuple[float, 
     def deliver() -> None:
         results = [decode_result(Packet.decode(row)) for row in rows]
         spouts.give(ledger.settle([span], results, 1.0), 1.0)
+        outstanding = tuple(task.outstanding())
+        BatchPlan(number=1, run="", outstanding=outstanding).to_json()
         if task.waiting_retries != messages:
             raise AssertionError("not all messages wait for a retry")
 

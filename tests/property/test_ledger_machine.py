@@ -54,7 +54,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     batches = Bundle("batches")
 
-    @initialize(ackers=st.integers(1, 3), on_progress=st.booleans(), random=st.integers(0, 1 << 32))
+    @initialize(ackers=st.integers(1, 5), on_progress=st.booleans(), random=st.integers(0, 1 << 32))
     def start(self, ackers: int, on_progress: bool, random: int) -> None:
         """Make the ledger."""
         self.now = 1000.0
@@ -134,6 +134,9 @@ class LedgerMachine(RuleBasedStateMachine):
         """The ledger holds what is open and nothing else, in little memory."""
         assert self.ledger.open_roots().tolist() == sorted(self.open)
         assert self.ledger.open == len(self.open)
+        some = sorted({*self.open, *list(self.ended)[:9]})
+        is_open = self.ledger.is_open(np.array(some, np.uint64)).tolist()
+        assert is_open == [root in self.open for root in some]
         assert self.ledger.pending == self.planned + len(self.open)
         assert self.ledger.nbytes <= 20 * len(self.open)
 

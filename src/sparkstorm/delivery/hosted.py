@@ -4,6 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, final
 
 import cloudpickle
@@ -305,7 +306,7 @@ class HostedTask:
         """Tell the spout; return the letter of a message that it takes no interest in."""
         ran = failure is not DIED_OF_IT
         known = self._attempts.failed(msg_id, original, nbytes, ran=ran)
-        failure = replace(failure, attempt=known.attempts)
+        failure = _as_attempt(failure, known.attempts)
         if type(self._spout).fail is Spout.fail:
             return self._bury(msg_id, failure)
         self._spout.fail(msg_id, failure)
@@ -391,6 +392,12 @@ class HostedTask:
         """Count messages out; after the spout has heard of them, lest it look drained early."""
         with self._lock:
             self._in_flight -= count
+
+
+@lru_cache(maxsize=100)
+def _as_attempt(failure: Failure, attempt: int) -> Failure:
+    """A failure as that of this attempt: the same object for all messages that failed alike."""
+    return replace(failure, attempt=attempt)
 
 
 _FORGOTTEN = (

@@ -157,15 +157,14 @@ class BatchRecord:
 
         And on what was given up, why; and on what was left out beside them, that it was no try.
         """
-        failed = verdicts.failed
-        spared = FailedRoots.alike(self._spared(failed), _LEFT_OUT)
+        spared = FailedRoots.alike(self._spared(verdicts.failed), _LEFT_OUT)
+        failed = FailedRoots.merge([self.given_up, spared, verdicts.failed])
         poisons = {
             root: replace(failed[root], message=what, final=True)
             for root, what in self.poisons.items()
             if root in failed
         }
-        parts = [FailedRoots.of(poisons), self.given_up, spared, failed]
-        return Verdicts(verdicts.acked, FailedRoots.merge(parts))
+        return Verdicts(verdicts.acked, FailedRoots.merge([FailedRoots.of(poisons), failed]))
 
     def _spared(self, failed: FailedRoots) -> U64:
         """Those of the lost roots that only were in the way when it was run without its poisons.
