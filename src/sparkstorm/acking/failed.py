@@ -220,11 +220,11 @@ class Causes:
     """
 
     def __init__(self, texts: int = _MOST_TEXTS, chars: int = _MOST_CHARS) -> None:
-        self._texts_left = texts
-        self._chars_left = chars
         self._most = texts
+        self._chars_left = chars
         self._kept: dict[Failure, Failure] = {}
-        self._known: set[str] = set()
+        self._texts: set[str] = set()
+        self._lines: set[str] = set()
         self._others: dict[Failure, Failure] = {}
         self._examples: dict[Failure, str] = {}
 
@@ -236,14 +236,14 @@ class Causes:
         short = _shortened(failure)
         if short is not failure:
             return self.share(short)
-        texts = {failure.message, *failure.traceback.splitlines()} - self._known
-        chars = _CAUSE_CHARS + sum(map(len, texts))
-        is_new = failure.message in texts
-        if chars > self._chars_left or is_new > self._texts_left:
+        lines = set(failure.traceback.splitlines()) - self._lines
+        text = {failure.message} - self._texts
+        chars = _CAUSE_CHARS + sum(map(len, lines | text))
+        if chars > self._chars_left or len(self._texts) + len(text) > self._most:
             return self._other(failure)
-        self._texts_left -= is_new
         self._chars_left -= chars
-        self._known |= texts
+        self._lines |= lines
+        self._texts |= text
         self._kept[failure] = failure
         return failure
 

@@ -162,10 +162,10 @@ class Ledger:
         ackers = len(results)
         if sorted(result.acker for result in results) != list(range(ackers)):
             raise InternalError("the results of some ackers are missing")
-        complete = np.zeros(len(index), np.bool_)
+        complete, digest = np.zeros(len(index), np.bool_), index.digest
         for result in results:
-            places = RootIndex(spans, result.acker, ackers).places()
-            if result.ranges != index.digest or len(result.complete) != len(places):
+            places = index.of_acker(result.acker, ackers).places()
+            if result.ranges != digest or len(result.complete) != len(places):
                 raise InternalError(f"the result of acker {result.acker} is of other roots")
             complete[places] = result.complete
         if spans and not results:

@@ -64,17 +64,23 @@ class RootIndex:
     """
 
     def __init__(self, ranges: Iterable[RootRange], acker: int = 0, ackers: int = 1) -> None:
-        spans = np.array(sorted((span.first, span.count) for span in ranges), np.uint64).reshape(
-            -1, 2
-        )
-        self.firsts: U64 = spans[:, 0]
-        self._ends: U64 = self.firsts + spans[:, 1]
-        self._step = ackers
-        own = (np.uint64(acker + ackers) - self.firsts % np.uint64(ackers)) % np.uint64(ackers)
+        pairs = sorted((span.first, span.count) for span in ranges)
+        spans = np.array(pairs, np.uint64).reshape(-1, 2)
+        self._number(spans[:, 0], spans[:, 0] + spans[:, 1], acker, ackers)
+
+    def _number(self, firsts: U64, ends: U64, acker: int, ackers: int) -> None:
+        self._firsts, self._ends, self._step = firsts, ends, ackers
+        own = (np.uint64(acker + ackers) - firsts % np.uint64(ackers)) % np.uint64(ackers)
         self._offsets = own.astype(np.int64)
-        left = spans[:, 1].astype(np.int64) - self._offsets
+        left = (ends - firsts).astype(np.int64) - self._offsets
         self._counts = np.maximum(0, -(-left // ackers))
         self._starts = np.cumsum(self._counts) - self._counts
+
+    def of_acker(self, acker: int, ackers: int) -> "RootIndex":
+        """Return the index of one acker's roots of the same ranges."""
+        index = RootIndex(())
+        index._number(self._firsts, self._ends, acker, ackers)
+        return index
 
     def __len__(self) -> int:
         return int(self._counts.sum())
@@ -82,34 +88,34 @@ class RootIndex:
     @property
     def digest(self) -> int:
         """One number for the ranges, the same for every acker."""
-        bounds = np.concatenate([self.firsts, self._ends])
+        bounds = np.concatenate([self._firsts, self._ends])
         return digest(bounds, np.ones(len(bounds), np.bool_))
 
     def locate(self, roots: U64) -> Indexes:
         """The number of the range that each root is in, -1 for none of them."""
-        if not len(self.firsts):
+        if not len(self._firsts):
             return np.full(len(roots), -1, np.int64)
-        which = np.searchsorted(self.firsts, roots, side="right").astype(np.int64) - 1
+        which = np.searchsorted(self._firsts, roots, side="right").astype(np.int64) - 1
         return np.where((which >= 0) & (roots < self._ends[which]), which, -1)
 
     def slots(self, roots: U64) -> Indexes:
         """The number of each root, -1 for those that are in none of the ranges."""
         which = self.locate(roots)
-        if not len(self.firsts):
+        if not len(self._firsts):
             return which
-        within = (roots - self.firsts[which]) // np.uint64(self._step)
+        within = (roots - self._firsts[which]) // np.uint64(self._step)
         return np.where(which >= 0, self._starts[which] + within.astype(np.int64), -1)
 
     def roots(self) -> U64:
         """All roots, in the order of their numbers."""
-        own = self.firsts + self._offsets.astype(np.uint64)
+        own = self._firsts + self._offsets.astype(np.uint64)
         steps = np.arange(len(self)) - np.repeat(self._starts, self._counts)
         roots: U64 = np.repeat(own, self._counts) + (steps * self._step).astype(np.uint64)
         return roots
 
     def places(self) -> Indexes:
         """The number of each of the acker's roots among those of all ackers."""
-        sizes = (self._ends - self.firsts).astype(np.int64)
+        sizes = (self._ends - self._firsts).astype(np.int64)
         own = np.cumsum(sizes) - sizes + self._offsets
         steps = np.arange(len(self)) - np.repeat(self._starts, self._counts)
         places: Indexes = np.repeat(own, self._counts) + steps * self._step

@@ -76,7 +76,7 @@ class LetterWriter:
 class Ended(NamedTuple):
     """Messages that were given up for one cause.
 
-    ``msg_id`` is the first of so many ``messages``, and ``letter`` its dead letter, if there is one.
+    ``msg_id`` is the first of so many ``messages``; ``letter`` is its dead letter, if there is one.
     """
 
     msg_id: Hashable
@@ -95,10 +95,11 @@ def given_up_texts(ended: Iterable[Ended]) -> list[str]:
         first = groups.get(cause)
         same = one if first is None else first._replace(messages=first.messages + one.messages)
         groups[cause] = same
-    told, rest = list(groups.values())[:_MOST_LINES], list(groups.values())[_MOST_LINES:]
-    texts = [given_up_text(*one) for one in told]
+    causes = list(groups.values())
+    texts, rest = [given_up_text(*one) for one in causes[:_MOST_LINES]], causes[_MOST_LINES:]
     if rest:
-        texts.append(f"{sum(one.messages for one in rest):,} more messages were given up, see above")
+        messages = sum(one.messages for one in rest)
+        texts.append(f"{messages:,} more messages were given up, for {len(rest):,} other causes")
     return texts
 
 
