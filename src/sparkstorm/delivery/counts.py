@@ -41,21 +41,34 @@ class Counts:
 
 @final
 class FirstFailures:
-    """Tells of a failure's cause when it is first seen; once each, since more would be noise."""
+    """Tells of a failure's cause when it is first seen; once each, since more would be noise.
+
+    Errors of one class that differ in their text, since they quote the message, are mostly one
+    cause: a few of them are told.
+    """
 
     _MOST = 100
+    _MOST_ALIKE = 5
 
     def __init__(self, on_log: Callable[[LogLine], None]) -> None:
         self._on_log = on_log
         self._shown: set[tuple[str, str]] = set()
+        self._alike: Counter[tuple[str, str]] = Counter()
 
     def show(self, failure: Failure) -> None:
         """Log the failure, unless one of this component with this message was logged before."""
         cause = (failure.component, failure.message)
-        if cause not in self._shown and len(self._shown) < self._MOST:
-            self._shown.add(cause)
-            text = f"a message failed: {failure}{_last_frame(failure.traceback)}"
-            self._on_log(LogLine(failure.component, failure.task, "warning", text))
+        if cause in self._shown or len(self._shown) >= self._MOST:
+            return
+        kind = (failure.component, failure.message.partition(":")[0])
+        self._alike[kind] += 1
+        if self._alike[kind] > self._MOST_ALIKE:
+            return
+        self._shown.add(cause)
+        text = f"a message failed: {failure}{_last_frame(failure.traceback)}"
+        if self._alike[kind] == self._MOST_ALIKE:
+            text += f"; further failures of the kind {kind[1]!r} are counted and not told"
+        self._on_log(LogLine(failure.component, failure.task, "warning", text))
 
 
 def _last_frame(trace: str) -> str:
