@@ -62,8 +62,8 @@ class Config(BaseModel):
         None,
         ge=0,
         alias="topology.acker.executors",
-        description="Number of acker tasks. Unset: one per partition. 0: nothing is tracked and "
-        "a hosted spout hears ack at once, within its emit.",
+        description="Number of acker tasks. Unset: one per partition, 16 at most. 0: nothing is "
+        "tracked and a hosted spout hears ack at once, within its emit.",
     )
     max_spout_pending: int | None = Field(
         None,

@@ -1,6 +1,6 @@
 """How a message can end, and why it failed: frozen values that cross processes as JSON."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, final
 
@@ -44,7 +44,16 @@ class Failure:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON's types."""
-        return {**asdict(self), "reason": self.reason.value}
+        return {
+            "reason": self.reason.value,
+            "component": self.component,
+            "task": self.task,
+            "message": self.message,
+            "traceback": self.traceback,
+            "attempt": self.attempt,
+            "final": self.final,
+            "counted": self.counted,
+        }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Failure":

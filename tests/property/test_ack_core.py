@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkstorm.acking.anchors import NO_PARENT, Anchors, parent_of_list
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.groves import Groves, Pieces
 from sparkstorm.acking.ids import make_root, seeds
 from sparkstorm.acking.ledger import Ledger, Verdicts
@@ -259,7 +260,7 @@ class World:
     def _fail(self, copy: Copy) -> None:
         self.model.fail(copy.roots)
         for root in copy.roots:
-            self._tallies[root % self.shape.ackers].fail(root, 1, FAILED)
+            self._tallies[root % self.shape.ackers].fail(FailedRoots.of({root: FAILED}))
 
     def _hold(self, copies: Sequence[Copy]) -> set[int]:
         held = {root for copy in copies for root in copy.roots}

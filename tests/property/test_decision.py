@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.tally import RootRange
 from sparkstorm.delivery.decision import Decision
 from sparkstorm.delivery.plans import BatchPlan, PlannedLoad
@@ -47,7 +48,9 @@ def test_it_means_the_same_messages_with_other_roots(
     decision = Decision(
         time=1.5,
         excluded=tuple(RootRange(*span) for span in spans),
-        given_up={r: Failure(reason=Reason.ERROR, message=str(r)) for r in given_up},
+        given_up=FailedRoots.of(
+            {r: Failure(reason=Reason.ERROR, message=str(r)) for r in given_up}
+        ),
         staged={"a": b"", "b": b"\x00" * 9},
         tries=3,
     )

@@ -15,6 +15,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import make_root, seeds
 from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.acking.shares import Entries
@@ -53,7 +54,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     batches = Bundle("batches")
 
-    @initialize(ackers=st.integers(1, 3), on_progress=st.booleans(), random=st.integers(0, 1 << 32))
+    @initialize(ackers=st.integers(1, 5), on_progress=st.booleans(), random=st.integers(0, 1 << 32))
     def start(self, ackers: int, on_progress: bool, random: int) -> None:
         """Make the ledger."""
         self.now = 1000.0
@@ -133,6 +134,9 @@ class LedgerMachine(RuleBasedStateMachine):
         """The ledger holds what is open and nothing else, in little memory."""
         assert self.ledger.open_roots().tolist() == sorted(self.open)
         assert self.ledger.open == len(self.open)
+        some = sorted({*self.open, *list(self.ended)[:9]})
+        is_open = self.ledger.is_open(np.array(some, np.uint64)).tolist()
+        assert is_open == [root in self.open for root in some]
         assert self.ledger.pending == self.planned + len(self.open)
         assert self.ledger.nbytes <= 20 * len(self.open)
 
@@ -147,7 +151,7 @@ class LedgerMachine(RuleBasedStateMachine):
                     ended[root] = None
                 case "failed":
                     tally.add(entry(root, seed))  # a failure beats any ack val
-                    tally.fail(root, 1, FAILED)
+                    tally.fail(FailedRoots.of({root: FAILED}))
                     ended[root] = Reason.FAILED
                 case "lost":
                     ended[root] = Reason.LOST
@@ -172,13 +176,13 @@ class LedgerMachine(RuleBasedStateMachine):
                     known.val ^= delta
                     known.since = self.now if self.on_progress else known.since
                 case _:
-                    tally.fail(root, 1, FAILED)
+                    tally.fail(FailedRoots.of({root: FAILED}))
                     ended[root] = Reason.FAILED
             if root in ended:
                 del self.open[root]
         for root in list(self.ended)[:3]:
             tallies[root % self.ackers].add(entry(root, 1))
-            tallies[root % self.ackers].fail(root, 1, FAILED)
+            tallies[root % self.ackers].fail(FailedRoots.of({root: FAILED}))
         return ended
 
     def _some_open(self) -> list[int]:

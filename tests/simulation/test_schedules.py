@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import sparkstorm as ss
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import make_root, seeds
 from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.acking.shares import Entries
@@ -296,7 +297,7 @@ def settle(
         tally.hold(np.arange(one.first, one.first + one.count, dtype=np.uint64))
     tally.add(Entries(np.array([*late], np.uint64), np.array([*late.values()], np.uint64)))
     for root in failed:
-        tally.fail(root, 1, FAILURE)
+        tally.fail(FailedRoots.of({root: FAILURE}))
     ledger.begin(spans)
     return ledger.settle(spans, [tally.result()], 0.0)
 

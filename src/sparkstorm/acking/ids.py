@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "GROVE",
+    "SEQUENCE_BITS",
     "U64",
     "child_ids",
     "digest",
@@ -14,6 +15,7 @@ __all__ = [
     "in_groves",
     "make_root",
     "mix64",
+    "mix64_of",
     "seeds",
     "sequence_of",
     "task_of",
@@ -32,6 +34,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _SEED_SALT = np.uint64(0xD1B54A32D192ED03)
 _GROVE_SALT = np.uint64(0x8BB84B93962EACC9)
 _ONE = np.uint64(1)
+_ALL = (1 << 64) - 1
 
 
 def mix64(values: U64) -> U64:
@@ -45,6 +48,19 @@ def mix64(values: U64) -> U64:
     mixed *= np.uint64(0x94D049BB133111EB)
     mixed ^= mixed >> np.uint64(31)
     return mixed
+
+
+def mix64_of(value: int) -> int:
+    """Scatter one number as :func:`mix64` does, at a tenth of an array's price.
+
+    >>> mix64_of(7) == int(mix64(np.array([7], np.uint64))[0])
+    True
+    """
+    mixed = value ^ value >> 30
+    mixed = mixed * 0xBF58476D1CE4E5B9 & _ALL
+    mixed ^= mixed >> 27
+    mixed = mixed * 0x94D049BB133111EB & _ALL
+    return mixed ^ mixed >> 31
 
 
 def seeds(roots: U64) -> U64:

@@ -1,9 +1,10 @@
 """The ledger: which roots are pending, in the driver, between batches.
 
 Roots are dense, so nothing is kept for each message while its batch runs: the batch's ranges are
-enough. Most trees begin and end inside one batch. For those that stay open after it, because a
-bolt holds a tuple, a :class:`_Window` per range holds 13 bytes each: offset, ack val, bucket. A
-window shrinks as its roots end, so one old root pins nothing but itself.
+enough. Most trees begin and end inside one batch. Those that stay open after it, because a bolt
+holds a tuple, stand in one sorted table (:class:`OpenRoots`), which shrinks as they end: one old
+root pins nothing but itself. All results of a batch are put together before anything is looked up,
+so a batch costs what it holds, whatever the number of ackers, loads and batches.
 
 Life of a root, and what may happen to it (anything else changes nothing)::
 
@@ -16,16 +17,19 @@ A root that has ended is in no window, so it can never end twice and late contri
 away (rule 10 of the acker).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparkstorm.acking.expiry import Buckets, RotatingBuckets
+from sparkstorm.acking.expiry import RotatingBuckets
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import U64
-from sparkstorm.acking.tally import RootRange, TallyResult, locate
+from sparkstorm.acking.open_roots import OpenRoots
+from sparkstorm.acking.shares import Entries
+from sparkstorm.acking.tally import RootIndex, RootRange, TallyResult
 from sparkstorm.errors import InternalError
 from sparkstorm.verdicts import Failure, Reason
 
@@ -43,7 +47,7 @@ class Verdicts:
     """Roots that ended: ``acked`` sorted, ``failed`` with the reason."""
 
     acked: U64
-    failed: Mapping[int, Failure] = field(default_factory=dict)
+    failed: FailedRoots = field(default_factory=FailedRoots.none)
 
 
 @final
@@ -65,7 +69,7 @@ class Ledger:
         self._on_progress = on_progress
         self._due = False
         self._planned: set[RootRange] = set()
-        self._windows: dict[int, _Window] = {}
+        self._open = OpenRoots()
 
     def begin(self, ranges: Iterable[RootRange]) -> None:
         """Note the roots of a batch that was planned."""
@@ -80,45 +84,45 @@ class Ledger:
             InternalError: an acker's result is missing or not of these ranges, or the ranges were
                 settled before or never planned; nothing was changed.
         """
-        spans = sorted(ranges)
-        self._check(spans, results)
+        index = RootIndex(ranges)
+        complete = self._check(sorted(ranges), index, results)
         self._rotate(now)
-        failed = {root: why for result in results for root, why in result.failed.items()}
-        late_acked, late_failed = self._late(results, failed)
-        acked = [self._settle_range(n, span, results, failed) for n, span in enumerate(spans)]
-        for result in results:
-            self.reset_timeout(result.resets, now)
-        roots = np.array(list(failed), np.uint64)
-        began = roots[locate(spans, roots) >= 0]
-        known = {root: failed[root] for root in began.tolist()}
-        return Verdicts(np.sort(np.concatenate([late_acked, *acked])), {**known, **late_failed})
+        failed = FailedRoots.merge([result.failed for result in results])
+        late_failed = failed.select(np.isin(failed.roots, self._open.remove_roots(failed.roots)))
+        late_acked = self._add_late(results)
+        self._planned.difference_update(ranges)
+        began = failed.select(index.locate(failed.roots) >= 0)
+        self._open_new(index, results)
+        lost = self._lost(index, complete, results, began)
+        resets = np.concatenate([_NONE, *(result.resets for result in results)])
+        self._open.touch(resets, self._buckets.newest)
+        acked = np.sort(np.concatenate([late_acked, index.roots()[complete]]))
+        return Verdicts(acked, FailedRoots.merge([late_failed, began, lost]))
 
     def drop(self, ranges: Iterable[RootRange], failure: Failure) -> Verdicts:
         """Fail all roots of planned ranges whose batch brought nothing."""
-        failed: dict[int, Failure] = {}
-        for span in ranges:
-            if span in self._planned:
-                self._planned.remove(span)
-                failed.update((span.first + i, failure) for i in range(span.count))
-        return Verdicts(np.empty(0, np.uint64), failed)
+        dropped = self._planned.intersection(ranges)
+        self._planned -= dropped
+        return Verdicts(_NONE, FailedRoots.alike(RootIndex(dropped).roots(), failure))
 
     def reset_timeout(self, roots: U64, now: float) -> None:
         """Start the time-out of open roots anew."""
         self._rotate(now)
-        for window, mine in self._by_window(np.unique(roots)):
-            window.touch(mine, self._buckets.newest)
+        self._open.touch(roots, self._buckets.newest)
 
     def expire(self, now: float) -> Verdicts:
         """Fail the open roots whose time is over."""
         self._rotate(now)
-        failed: dict[int, Failure] = {}
+        failed = FailedRoots.none()
         if self._due and self._expires:
-            for window in self._windows.values():
-                roots = window.remove(self._buckets.expired(window.buckets))
-                failed.update((int(root), _TIMED_OUT) for root in roots)
-            self._forget_empty()
+            expired = self._open.remove(self._buckets.expired(self._open.buckets))
+            failed = FailedRoots.alike(expired, _TIMED_OUT)
         self._due = False
-        return Verdicts(np.empty(0, np.uint64), failed)
+        return Verdicts(_NONE, failed)
+
+    def is_open(self, roots: U64) -> NDArray[np.bool_]:
+        """Which of these roots stayed open after their batch and have not ended since."""
+        return self._open.has(roots)
 
     @property
     def pending(self) -> int:
@@ -128,158 +132,86 @@ class Ledger:
     @property
     def open(self) -> int:
         """How many roots stayed open after their batch."""
-        return sum(len(window) for window in self._windows.values())
+        return len(self._open)
 
     def open_roots(self) -> U64:
         """The roots that stayed open after their batch, sorted."""
-        parts = [window.roots() for _, window in sorted(self._windows.items())]
-        return np.concatenate(parts) if parts else np.empty(0, np.uint64)
+        return self._open.roots.copy()
 
     @property
     def nbytes(self) -> int:
         """Bytes held for pending roots, the arrays' own."""
-        return sum(window.nbytes for window in self._windows.values())
+        return self._open.nbytes
 
     def __repr__(self) -> str:
-        return f"Ledger(pending={self.pending}, open={self.open}, windows={len(self._windows)})"
+        return f"Ledger(pending={self.pending}, open={self.open})"
 
     def _rotate(self, now: float) -> None:
         turned = self._buckets.rotate(now)
         if turned:
             self._due = True
-            for window in self._windows.values():
-                window.buckets = self._buckets.aged(window.buckets, turned)
+            self._open.buckets = self._buckets.aged(self._open.buckets, turned)
 
-    def _check(self, spans: Sequence[RootRange], results: Sequence[TallyResult]) -> None:
-        """Refuse what does not fit together, before anything is changed."""
+    def _check(
+        self, spans: Sequence[RootRange], index: RootIndex, results: Sequence[TallyResult]
+    ) -> NDArray[np.bool_]:
+        """Refuse what does not fit together, before anything is changed.
+
+        Returns which of all roots are complete.
+        """
         ackers = len(results)
         if sorted(result.acker for result in results) != list(range(ackers)):
             raise InternalError("the results of some ackers are missing")
+        complete, digest = np.zeros(len(index), np.bool_), index.digest
         for result in results:
-            sizes = [span.owned_by(result.acker, ackers)[1] for span in spans]
-            if sizes != [len(marks) for marks in result.complete]:
+            places = index.of_acker(result.acker, ackers).places()
+            if result.ranges != digest or len(result.complete) != len(places):
                 raise InternalError(f"the result of acker {result.acker} is of other roots")
+            complete[places] = result.complete
         if spans and not results:
             raise InternalError("no acker has a result")
         for span, after in zip(spans, [*spans[1:], None], strict=False):
             if span == after or span not in self._planned:
                 raise InternalError(f"roots from {span.first} were settled twice, or never planned")
+        return complete
 
-    def _settle_range(
-        self,
-        number: int,
-        span: RootRange,
-        results: Sequence[TallyResult],
-        failed: dict[int, Failure],
-    ) -> U64:
-        self._planned.remove(span)
-        done = np.zeros(span.count, np.bool_)
-        for result in results:
-            offset, _ = span.owned_by(result.acker, len(results))
-            done[offset :: len(results)] = result.complete[number]
-        opened = [_between(result, span) for result in results]
-        roots = np.concatenate([roots for roots, _ in opened])
-        vals = np.concatenate([vals for _, vals in opened])
-        self._find_lost(span, done, roots, failed)
-        if len(roots):
-            self._windows[span.first] = _Window(span.first, roots, vals, self._buckets.newest)
+    def _add_late(self, results: Sequence[TallyResult]) -> U64:
+        """Take in contributions to roots of earlier batches; return the roots they complete.
+
+        Unknown roots have ended; what comes in for them falls away.
+        """
+        late = [Entries.none(), *(result.late for result in results)]
+        roots = np.concatenate([entries.roots for entries in late])
+        if self._on_progress:
+            self._open.touch(roots, self._buckets.newest)
+        return self._open.add(Entries(roots, np.concatenate([entries.deltas for entries in late])))
+
+    def _open_new(self, index: RootIndex, results: Sequence[TallyResult]) -> None:
+        roots = np.concatenate([_NONE, *(result.open_roots for result in results)])
+        vals = np.concatenate([_NONE, *(result.open_vals for result in results)])
+        mine = index.locate(roots) >= 0
+        if mine.any():
+            self._open.insert(roots[mine], vals[mine], self._buckets.newest)
             self._due = True
-        return (np.flatnonzero(done) + span.first).astype(np.uint64)
 
-    def _find_lost(
-        self, span: RootRange, done: NDArray[np.bool_], opened: U64, failed: dict[int, Failure]
-    ) -> None:
-        accounted = done.copy()
-        accounted[(opened - np.uint64(span.first)).astype(np.int64)] = True
-        for offset in np.flatnonzero(~accounted):
-            failed.setdefault(span.first + int(offset), _LOST)
+    def _lost(
+        self,
+        index: RootIndex,
+        complete: NDArray[np.bool_],
+        results: Sequence[TallyResult],
+        failed: FailedRoots,
+    ) -> FailedRoots:
+        """The roots of a batch of which no acker knows how they stand."""
+        known = complete.copy()
+        for roots in (failed.roots, *(result.open_roots for result in results)):
+            slots = index.slots(roots)
+            known[slots[slots >= 0]] = True
+        return FailedRoots.alike(index.roots()[~known], _LOST)
 
-    def _late(
-        self, results: Sequence[TallyResult], failed: Mapping[int, Failure]
-    ) -> tuple[U64, dict[int, Failure]]:
-        """Contributions to roots of earlier batches; unknown roots have ended and fall away."""
-        ended: dict[int, Failure] = {}
-        for window, mine in self._by_window(np.array(sorted(failed), np.uint64)):
-            window.remove(window.marks(mine))
-            ended.update((int(root), failed[int(root)]) for root in mine)
-        acked = [np.empty(0, np.uint64)]
-        for result in results:
-            order = np.argsort(result.late.roots, kind="stable")
-            roots, deltas = result.late.roots[order], result.late.deltas[order]
-            for window, mine in self._by_window(np.unique(roots)):
-                chosen = np.isin(roots, mine)
-                window.add(roots[chosen], deltas[chosen])
-                if self._on_progress:
-                    window.touch(mine, self._buckets.newest)
-        acked += [window.remove(window.vals == 0) for window in self._windows.values()]
-        self._forget_empty()
-        return np.concatenate(acked), ended
 
-    def _by_window(self, roots: U64) -> "list[tuple[_Window, U64]]":
-        """Sort roots (ascending) to the windows that still hold them."""
-        found = []
-        for window in self._windows.values():
-            mine = roots[np.isin(roots, window.roots())] if len(roots) else roots
-            if len(mine):
-                found.append((window, mine))
-        return found
-
-    def _forget_empty(self) -> None:
-        self._windows = {first: w for first, w in self._windows.items() if len(w)}
-
+_NONE = np.empty(0, np.uint64)
 
 _TIMED_OUT = Failure(
     reason=Reason.TIMEOUT,
     message="the tree was not complete in time: a bolt holds a tuple of it, or never acked it",
 )
-
-
-@final
-class _Window:
-    """The open roots of one range: offsets ascending, each with its ack val and bucket."""
-
-    __slots__ = ("_first", "buckets", "offsets", "vals")
-
-    def __init__(self, first: int, roots: U64, vals: U64, bucket: np.uint8) -> None:
-        order = np.argsort(roots, kind="stable")
-        self._first = first
-        self.offsets = (roots[order] - np.uint64(first)).astype(np.uint32)
-        self.vals = vals[order]
-        self.buckets: Buckets = np.full(len(roots), bucket, np.uint8)
-
-    def __len__(self) -> int:
-        return len(self.offsets)
-
-    @property
-    def nbytes(self) -> int:
-        return self.offsets.nbytes + self.vals.nbytes + self.buckets.nbytes
-
-    def roots(self) -> U64:
-        return self.offsets.astype(np.uint64) + np.uint64(self._first)
-
-    def marks(self, roots: U64) -> NDArray[np.bool_]:
-        return np.isin(self.roots(), roots)
-
-    def add(self, roots: U64, deltas: U64) -> None:
-        slots = np.searchsorted(self.offsets, (roots - np.uint64(self._first)).astype(np.uint32))
-        np.bitwise_xor.at(self.vals, slots, deltas)
-
-    def touch(self, roots: U64, bucket: np.uint8) -> None:
-        self.buckets[self.marks(roots)] = bucket
-
-    def remove(self, marks: NDArray[np.bool_]) -> U64:
-        """Take the marked roots out and return them."""
-        if not marks.any():
-            return np.empty(0, np.uint64)
-        roots = self.roots()[marks]
-        keep = ~marks
-        self.offsets, self.vals = self.offsets[keep], self.vals[keep]
-        self.buckets = self.buckets[keep]
-        return roots
-
-
-def _between(result: TallyResult, span: RootRange) -> tuple[U64, U64]:
-    inside = (result.open_roots >= np.uint64(span.first)) & (
-        result.open_roots < np.uint64(span.first + span.count)
-    )
-    return result.open_roots[inside], result.open_vals[inside]

@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import final
 
 from sparkstorm.acking.ledger import Ledger, Verdicts
-from sparkstorm.acking.tally import RootRange
+from sparkstorm.acking.tally import HeldRoots, RootRange, locate
 from sparkstorm.clock import Clock
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.dead_letters.store import LetterStore
@@ -360,8 +360,9 @@ class Coordinator:
             return
         now = self._clock.monotonic()
         self._merge_counts(record.reports)
-        for result in record.results:
-            self._signals.note_holders(result.holders)
+        held = HeldRoots.concat([result.held for result in record.results])
+        pending = (locate(plan.ranges, held.roots) >= 0) | self._ledger.is_open(held.roots)
+        self._signals.note_held(held, pending)
         verdicts = self._ledger.settle(plan.ranges, record.results, now)
         self._give_verdicts(record.with_poisons(verdicts))
         self._ack_untracked(plan)
@@ -387,11 +388,11 @@ class Coordinator:
             self._journal.write_plan(replace(record.plan, clean=True))
 
     def _give_verdicts(self, verdicts: Verdicts) -> None:
-        if not len(verdicts.acked) and not verdicts.failed:
+        if not len(verdicts.acked) and not len(verdicts.failed):
             return  # asked many times a second when idle: the checkpoint may be far away
         self._journal.check()
         now = self._clock.monotonic()
-        self._signals.note_failed(verdicts.failed)
+        self._signals.note_ended(verdicts.acked, verdicts.failed)
         self._tasks.give(verdicts, now)
         self._replays.deliver(verdicts.acked, verdicts.failed, now)
 

@@ -5,11 +5,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import final
 
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.tally import RootRange, merge_ranges
 from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.delivery.recovery import carried, join_rows, pairs_of, split_rows
 from sparkstorm.errors import CheckpointError
-from sparkstorm.verdicts import Failure
+from sparkstorm.execution.failures import pack_failed, unpack_failed
 
 __all__ = ["Decision"]
 
@@ -32,7 +33,7 @@ class Decision:
 
     time: float
     excluded: tuple[RootRange, ...] = ()
-    given_up: Mapping[int, Failure] = field(default_factory=dict)
+    given_up: FailedRoots = field(default_factory=FailedRoots.none)
     staged: Mapping[str, bytes] = field(default_factory=dict)
     tries: int = 1
 
@@ -64,11 +65,11 @@ class Decision:
         head = {
             "time": self.time,
             "excluded": [[span.first, span.count] for span in self.excluded],
-            "given_up": [[root, failure.to_json()] for root, failure in self.given_up.items()],
             "committers": list(self.staged),
             "tries": self.tries,
         }
-        return join_rows([json.dumps(head).encode(), *self.staged.values()])
+        given_up = pack_failed(self.given_up)
+        return join_rows([json.dumps(head).encode(), *given_up, *self.staged.values()])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Decision":
@@ -78,8 +79,8 @@ class Decision:
             CheckpointError: the file is damaged.
         """
         try:
-            first, *staged = split_rows(data)
-            head = json.loads(first)
+            first, causes, roots, which, *staged = split_rows(data)
+            head, given_up = json.loads(first), unpack_failed([causes, roots, which])
         except ValueError as error:
             raise CheckpointError(
                 f"the decision about the last batch cannot be read, perhaps since the machine lost "
@@ -88,7 +89,7 @@ class Decision:
         return cls(
             time=head["time"],
             excluded=tuple(RootRange(*pair) for pair in head["excluded"]),
-            given_up={root: Failure.from_json(failure) for root, failure in head["given_up"]},
+            given_up=given_up,
             staged=dict(zip(head["committers"], staged, strict=True)),
             tries=head.get("tries", 1),
         )

@@ -4,11 +4,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, final
 
 import cloudpickle
-import numpy as np
 
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import U64, make_root
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import Spout
@@ -18,7 +19,8 @@ from sparkstorm.delivery.attempts import Attempts, FailedMessage
 from sparkstorm.delivery.calling import calling
 from sparkstorm.delivery.handed_over import emitted_row, failure_of, known_task
 from sparkstorm.delivery.intake import Intake, Lot, Messages
-from sparkstorm.delivery.letters import LetterWriter, alike, given_up_text
+from sparkstorm.delivery.letters import Ended, LetterWriter, given_up_texts
+from sparkstorm.delivery.load_verdicts import verdicts_by_load
 from sparkstorm.delivery.originals import GONE, Original, Originals, PendingLoad
 from sparkstorm.delivery.packing import encode_rows, packed_load
 from sparkstorm.delivery.remembered import DIED_OF_IT, FIRST_TRY, Tries, digests_of
@@ -244,20 +246,18 @@ class HostedTask:
         """The digests of a load's message ids, as an array's bytes."""
         return b"" if load.first is None else digests_of(self._pending[load.first])
 
-    def deliver(self, acked: U64, failed: Sequence[tuple[int, Failure]]) -> None:
+    def deliver(self, acked: U64, failed: FailedRoots) -> None:
         """Call the spout's ack and fail; roots that are not pending here are passed over."""
-        for first, ids in list(self._pending.items()):
-            start, stop = np.searchsorted(acked, np.array([first, first + len(ids)], np.uint64))
-            for root in acked[start:stop].tolist():
+        counts = {first: len(ids) for first, ids in self._pending.items()}
+        for first, done, broken in verdicts_by_load(counts, acked, failed):
+            ids = self._pending[first]
+            for root in done.tolist():
                 msg_id = ids.take(root - first)
                 if msg_id is not GONE:
                     self._attempts.forget(msg_id)
                     self._spout.ack(msg_id)
                     self._ended(1)
-            self._fail_some(
-                ids,
-                [(root - first, why) for root, why in failed if first <= root < first + len(ids)],
-            )
+            self._fail_some(ids, [(root - first, why) for root, why in broken.items()])
             if not ids.left:
                 del self._pending[first]
             else:
@@ -304,7 +304,7 @@ class HostedTask:
         """Tell the spout; return the letter of a message that it takes no interest in."""
         ran = failure is not DIED_OF_IT
         known = self._attempts.failed(msg_id, original, nbytes, ran=ran)
-        failure = replace(failure, attempt=known.attempts)
+        failure = _as_attempt(failure, known.attempts)
         if type(self._spout).fail is Spout.fail:
             return self._bury(msg_id, failure)
         self._spout.fail(msg_id, failure)
@@ -335,11 +335,12 @@ class HostedTask:
         """Write letters, then tell people."""
         desk = self._letters.desk
         desk.post(letters)
-        for same in alike(letters):
-            first = same[0]
-            kept = first if desk.keeps else None
-            why = first.failure
-            self.log("error", given_up_text(first.msg_id, len(same), first.attempts, why, kept))
+        ended = [
+            Ended(one.msg_id, 1, one.attempts, one.failure, one if desk.keeps else None)
+            for one in letters
+        ]
+        for text in given_up_texts(ended):
+            self.log("error", text)
 
     def _load(self, lot: Lot, taken: Messages, sequence: int, lane: int) -> Load | None:
         key = StreamKey(self.component, lot.stream)
@@ -389,6 +390,12 @@ class HostedTask:
         """Count messages out; after the spout has heard of them, lest it look drained early."""
         with self._lock:
             self._in_flight -= count
+
+
+@lru_cache(maxsize=100)
+def _as_attempt(failure: Failure, attempt: int) -> Failure:
+    """A failure as that of this attempt: the same object for all messages that failed alike."""
+    return replace(failure, attempt=attempt)
 
 
 _FORGOTTEN = (

@@ -3,14 +3,14 @@
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import final
 
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import U64
 from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.errors import ComponentError, SparkstormError
 from sparkstorm.execution.user_errors import message_of
-from sparkstorm.verdicts import Failure
 
 __all__ = ["HostedThread"]
 
@@ -29,12 +29,12 @@ class HostedThread(threading.Thread):
         self._task = task
         self._limit = limit
         self._broken = broken
-        self._verdicts: deque[tuple[U64, Sequence[tuple[int, Failure]]]] = deque()
+        self._verdicts: deque[tuple[U64, FailedRoots]] = deque()
         self._wake = threading.Event()
         self._active = True
         self._stopping = False
 
-    def post(self, acked: U64, failed: Sequence[tuple[int, Failure]]) -> None:
+    def post(self, acked: U64, failed: FailedRoots) -> None:
         """Hand over verdicts; they are delivered on the spout's thread."""
         self._verdicts.append((acked, failed))
         self._wake.set()

@@ -1,7 +1,7 @@
 """Dead letters as delivery writes them: made from what a spout's task knows of a message."""
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from sparkstorm.dead_letters.letter import DeadLetter, letter_id
 from sparkstorm.dead_letters.office import DeadLetterOffice, Desk
@@ -9,7 +9,10 @@ from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.showing import shown
 from sparkstorm.verdicts import Failure
 
-__all__ = ["LetterWriter", "alike", "given_up_text"]
+__all__ = ["Ended", "LetterWriter", "given_up_text", "given_up_texts"]
+
+_MOST_LINES = 100
+"""Lines at a time of what was given up: errors that quote their message are as many texts."""
 
 
 @final
@@ -71,14 +74,34 @@ class LetterWriter:
         return self._plan.component_of(task), self._plan.index_of(task)
 
 
-def alike(letters: Iterable[DeadLetter]) -> list[list[DeadLetter]]:
-    """Return letters in groups that have the same cause, so that people are told once of each."""
-    groups: dict[tuple[object, ...], list[DeadLetter]] = {}
-    for letter in letters:
-        why = letter.failure
-        cause = (why.reason, why.component, why.message, letter.attempts)
-        groups.setdefault(cause, []).append(letter)
-    return list(groups.values())
+class Ended(NamedTuple):
+    """Messages that were given up for one cause.
+
+    ``msg_id`` is the first of so many ``messages``; ``letter`` is its dead letter, if there is one.
+    """
+
+    msg_id: Hashable
+    messages: int
+    attempts: int
+    failure: Failure
+    letter: DeadLetter | None
+
+
+def given_up_texts(ended: Iterable[Ended]) -> list[str]:
+    """Say which messages were given up: one line for each cause, and so many causes at most."""
+    groups: dict[tuple[object, ...], Ended] = {}
+    for one in ended:
+        why = one.failure
+        cause = (why.reason, why.component, why.message, one.attempts)
+        first = groups.get(cause)
+        same = one if first is None else first._replace(messages=first.messages + one.messages)
+        groups[cause] = same
+    causes = list(groups.values())
+    texts, rest = [given_up_text(*one) for one in causes[:_MOST_LINES]], causes[_MOST_LINES:]
+    if rest:
+        messages = sum(one.messages for one in rest)
+        texts.append(f"{messages:,} more messages were given up, for {len(rest):,} other causes")
+    return texts
 
 
 def given_up_text(

@@ -1,21 +1,26 @@
 """Tasks of partitioned spouts: only offsets pass the driver, messages are read by executors."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple, final
 
 import cloudpickle
 import numpy as np
+from numpy.typing import NDArray
 
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import U64, make_root
+from sparkstorm.acking.lineage import Indexes
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import PartitionedSpout, Positions, Split
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.delivery.calling import calling
 from sparkstorm.delivery.given_up import GivenUp, SplitLetters
 from sparkstorm.delivery.hosted import SpoutLog
-from sparkstorm.delivery.letters import LetterWriter, given_up_text
-from sparkstorm.delivery.plans import Outstanding
+from sparkstorm.delivery.letters import Ended, LetterWriter, given_up_texts
+from sparkstorm.delivery.load_verdicts import verdicts_by_load
+from sparkstorm.delivery.plans import Outstanding, runs_of
 from sparkstorm.delivery.remembered import DIED_OF_IT
 from sparkstorm.delivery.retries import Retries
 from sparkstorm.delivery.retry import RetryPolicy
@@ -43,10 +48,10 @@ class _Pending:
     split: Split
     attempt: int
     since: float
-    left: np.ndarray[Any, np.dtype[np.bool_]] | None = None
+    left: NDArray[np.bool_] | None = None
     """None while all are pending, so that a batch costs the driver nothing per message."""
 
-    def end(self, positions: np.ndarray[Any, np.dtype[np.int64]]) -> bool:
+    def end(self, positions: Indexes) -> bool:
         """Note that these ended; returns whether all have."""
         if self.left is None:
             if len(positions) == self.split.count:
@@ -249,20 +254,17 @@ class PartitionedTask:
         """Ack a split of an untracked topology: its batch is committed."""
         self._ack(split, [(0, split.count)])
 
-    def deliver(self, acked: U64, failed: Sequence[tuple[int, Failure]], now: float) -> None:
+    def deliver(self, acked: U64, failed: FailedRoots, now: float) -> None:
         """Call the spout's ack and fail, and set aside what is to be tried again."""
         given_up: list[GivenUp] = []
-        for first, pending in list(self._pending.items()):
-            last = first + pending.split.count
-            start, stop = np.searchsorted(acked, np.array([first, last], np.uint64))
-            done = (acked[start:stop] - np.uint64(first)).astype(np.int64)
-            broken = [(root - first, why) for root, why in failed if first <= root < last]
+        counts = {first: pending.split.count for first, pending in self._pending.items()}
+        for first, done, broken in verdicts_by_load(counts, acked, failed):
+            pending = self._pending[first]
             if len(done):
-                self._ack(pending.split, ranges_of(done))
+                self._ack(pending.split, ranges_of(_places(done, first)))
             given_up += self._retry(first, pending, broken, now)
-            ended = np.concatenate([done, np.array([p for p, _ in broken], np.int64)])
-            self._in_flight -= len(ended)
-            if len(ended) and pending.end(ended):
+            self._in_flight -= len(done) + len(broken)
+            if pending.end(_places(np.concatenate([done, broken.roots]), first)):
                 del self._pending[first]
         self._bury(given_up, now)
 
@@ -297,7 +299,7 @@ class PartitionedTask:
             self._retries.add(item, due)
 
     def _retry(
-        self, first: int, pending: _Pending, broken: list[tuple[int, Failure]], now: float
+        self, first: int, pending: _Pending, broken: FailedRoots, now: float
     ) -> list[GivenUp]:
         """Those that failed in one way are tried again together; return those that are not.
 
@@ -305,20 +307,27 @@ class PartitionedTask:
         be a load for each, and the whole of its source read for it. The spout hears each text.
         """
         given_up: list[GivenUp] = []
-        for group in _grouped(broken, _way_of):
-            failed = pending.given_up(group)
-            by_text = [pending.given_up(same) for same in _grouped(group, lambda why: why.message)]
-            for same in by_text:
-                positions = ranges_of(np.array(same.positions, np.int64))
-                self._fail(pending.split, positions, same.failure)
-            key = first + failed.positions[0]
-            wait = self._policy.wait(failed.failure, attempt=failed.failure.attempt, key=key)
+        before = pending.attempt - 1
+        for way in broken.by_way():
+            texts = way.by_text(first)
+            for why, positions in texts:
+                told = replace(why, attempt=before + why.attempt)
+                self._fail(pending.split, positions, told)
+            failure, key = way.first, int(way.roots[0])
+            wait = self._policy.wait(failure, attempt=before + failure.attempt, key=key)
             if wait is None:
-                given_up += by_text
+                whys = dict(way.items())
+                given_up += [
+                    pending.given_up([(place, whys[first + place]) for place in _each(positions)])
+                    for _, positions in texts
+                ]
                 continue
-            split = pending.split.narrow(failed.positions)
-            attempt = pending.attempt + failed.failure.counted
-            item = Outstanding(owner=self.owner, split=split, attempt=attempt, since=pending.since)
+            item = Outstanding(
+                owner=self.owner,
+                split=pending.split.narrow(_places(way.roots, first).tolist()),
+                attempt=pending.attempt + failure.counted,
+                since=pending.since,
+            )
             self._set_aside(item, now + wait)
         return given_up
 
@@ -334,12 +343,14 @@ class PartitionedTask:
             )
             key = one.positions[0]
             self._set_aside(item, now + self._policy.pause(attempt=one.attempt, key=key))
+        ended: list[Ended] = []
         for one, letter in done:
             self.given_up += len(one.group)
             positions = ranges_of(np.array(one.positions, np.int64))
             self._spout.give_up(one.split, positions, one.group[0][1])
             name = self._spout.msg_id(one.split, one.positions[0])
-            text = given_up_text(name, len(one.group), one.attempts, one.group[0][1], letter)
+            ended.append(Ended(name, len(one.group), one.attempts, one.group[0][1], letter))
+        for text in given_up_texts(ended):
             self._log(self.component, self.task, "error", text)
 
 
@@ -363,28 +374,15 @@ def partitions_of(
     return found
 
 
-def _way_of(failure: Failure) -> Hashable:
-    """What decides on the next try, and where it failed; not in which words."""
-    return failure.reason, failure.component, failure.attempt, failure.final, failure.counted
+def _each(positions: Positions) -> Iterator[int]:
+    return chain.from_iterable(range(start, stop) for start, stop in positions)
 
 
-def _grouped(
-    failed: Iterable[tuple[int, Failure]], key: Callable[[Failure], Hashable]
-) -> list[list[tuple[int, Failure]]]:
-    """Put those together whose failures have the same key."""
-    groups: dict[Hashable, list[tuple[int, Failure]]] = {}
-    for position, failure in failed:
-        groups.setdefault(key(failure), []).append((position, failure))
-    return list(groups.values())
+def _places(roots: U64, first: int) -> Indexes:
+    """Where roots are in the load that begins with ``first``."""
+    return (roots - np.uint64(first)).astype(np.int64)
 
 
-def ranges_of(positions: np.ndarray[Any, np.dtype[np.int64]]) -> Positions:
-    """Compress positions into half-open ranges.
-
-    >>> ranges_of(np.array([0, 1, 2, 5]))
-    [(0, 3), (5, 6)]
-    """
-    ordered = np.sort(positions)
-    edges = np.flatnonzero(np.diff(ordered) != 1) + 1
-    groups = np.split(ordered, edges) if len(ordered) else []
-    return [(int(group[0]), int(group[-1]) + 1) for group in groups]
+def ranges_of(positions: Indexes) -> Positions:
+    """Compress positions, in any order, into half-open ranges."""
+    return runs_of(np.sort(positions))

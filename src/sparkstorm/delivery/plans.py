@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
+import numpy as np
+
+from sparkstorm.acking.lineage import Indexes
 from sparkstorm.acking.tally import RootRange
 from sparkstorm.components.spout import Split
 from sparkstorm.execution.batch import BatchInfo, Retried
 from sparkstorm.execution.reading import Load, Signal
 
-__all__ = ["BatchPlan", "Outstanding", "PlannedLoad"]
+__all__ = ["BatchPlan", "Outstanding", "PlannedLoad", "runs_of"]
 
 
 @final
@@ -213,7 +216,7 @@ def _split_to_json(split: Split) -> dict[str, Any]:
         "count": split.count,
         "data": split.data,
         "size": split.size,
-        "only": split.only,
+        "only": None if split.only is None else runs_of(np.array(split.only, np.int64)),
         "whole": split.whole,
         "kept": split.kept,
     }
@@ -225,7 +228,19 @@ def _split_from_json(data: dict[str, Any]) -> Split:
         count=data["count"],
         data=data["data"],
         size=data["size"],
-        only=None if only is None else tuple(only),
+        only=None if only is None else tuple(n for start, stop in only for n in range(start, stop)),
         whole=data["whole"],
         kept=None if kept is None else tuple(kept),
     )
+
+
+def runs_of(numbers: Indexes) -> list[tuple[int, int]]:
+    """Compress numbers into half-open ranges, in their order.
+
+    >>> runs_of(np.array([0, 1, 2, 5]))
+    [(0, 3), (5, 6)]
+    """
+    edges = np.flatnonzero(np.diff(numbers) != 1)
+    starts = numbers[np.concatenate([[0], edges + 1])[: len(numbers)]]
+    stops = numbers[np.concatenate([edges, [-1]])[: len(numbers)]] + 1
+    return list(zip(starts.tolist(), stops.tolist(), strict=True))

@@ -4,14 +4,18 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import final
 
 import numpy as np
 
+from sparkstorm.acking.failed import FailedRoots
+from sparkstorm.acking.ids import U64
 from sparkstorm.acking.ledger import Verdicts
+from sparkstorm.acking.lineage import Indexes
 from sparkstorm.acking.tally import RootRange, TallyResult, merge_ranges
 from sparkstorm.delivery.decision import Decision
-from sparkstorm.delivery.plans import BatchPlan
+from sparkstorm.delivery.plans import BatchPlan, runs_of
 from sparkstorm.delivery.recovery import ended_by
 from sparkstorm.errors import AttributeStateError, BatchError, ComponentError, SparkstormError
 from sparkstorm.execution.acker import decode_result
@@ -68,7 +72,7 @@ class BatchRecord:
     differed: int = 0
     tries: int = 1
     failed: Counter[int] = field(default_factory=Counter)
-    given_up: dict[int, Failure] = field(default_factory=dict)
+    given_up: FailedRoots = field(default_factory=FailedRoots.none)
     decision: Decision | None = None
     results: list[TallyResult] | None = None
     tapped: list[Packet] = field(default_factory=list)
@@ -94,12 +98,16 @@ class BatchRecord:
         """The roots that it is run without."""
         if self.decision is not None:
             return self.decision.excluded
-        return merge_ranges([*self.excluded, *(RootRange(root, 1) for root in self.given_up)])
+        if not len(self.given_up):
+            return merge_ranges(self.excluded)
+        given_up = runs_of(self.given_up.roots.astype(np.int64))
+        return merge_ranges([*self.excluded, *(RootRange(a, b - a) for a, b in given_up)])
 
     @property
     def holders(self) -> frozenset[int]:
         """The tasks that hold roots of it beyond its end."""
-        return frozenset().union(*(result.holders for result in self.results or ()))
+        held = [result.held.holders for result in self.results or ()]
+        return frozenset(np.unique(np.concatenate(held)).tolist() if held else ())
 
     def cycle_secs(self, committed: float) -> float:
         """How long it took from its plan to its commit, without what failed in between.
@@ -111,31 +119,31 @@ class BatchRecord:
             return 0.0
         return (self.asked - self.planned) + self.secs + (committed - self.finished)
 
-    def failing(self) -> dict[int, Failure]:
+    def failing(self) -> FailedRoots:
         """The roots that failed although they were not left out; to be asked after its job."""
         failed = ended_by(self.plan, self.results or ()).failed
-        roots = np.array(list(failed), np.uint64)
-        wanted = roots[~self.info.is_excluded(roots)]
-        return {root: failed[root] for root in wanted.tolist()}
+        return failed.select(~self.info.is_excluded(failed.roots))
 
-    def note_failing(self, failing: Mapping[int, Failure]) -> dict[int, int]:
+    def note_failing(self, failing: FailedRoots) -> Indexes:
         """Count these failures; return for each root how often it was tried, before, too.
 
         A message is tried when it fails by itself, not when others are rolled back with it.
         """
-        self.failed.update(root for root, failure in failing.items() if failure.counted)
-        before = self.plan.info()
-        return {root: before.attempt(root) + max(self.failed[root], 1) - 1 for root in failing}
+        counted = np.array([failure.counted for failure in failing.causes], np.bool_)
+        self.failed.update(failing.roots[counted[failing.which]].tolist())
+        before = self.plan.info().attempts(failing.roots)
+        return before + self._times_failed(failing) - 1
 
-    def repeat(self, without: Mapping[int, Failure]) -> None:
+    def repeat(self, without: FailedRoots) -> None:
         """Run it again whole, as the next attempt at its messages, without some of them for good.
 
         The attempt of a failure in here counts from 1 within the batch.
         """
-        self.given_up.update(
-            (root, replace(why, final=True, attempt=max(self.failed[root], 1)))
-            for root, why in without.items()
-        )
+        times = self._times_failed(without)
+        for attempt in np.unique(times).tolist():
+            last = partial(replace, final=True, attempt=attempt)
+            gone = without.select(times == attempt).changed(last)
+            self.given_up = FailedRoots.merge([gone, self.given_up])
         self.tries += 1
         self.results = None
 
@@ -160,10 +168,14 @@ class BatchRecord:
             )
         _logger.warning("%s: the batch is rolled back and run again", what)
 
+    def _times_failed(self, failing: FailedRoots) -> Indexes:
+        """How often each of these has failed in it, once at least."""
+        return np.array([self.failed[root] or 1 for root in failing.roots.tolist()], np.int64)
+
     def take_over(self, decision: Decision) -> None:
         """Take up what an earlier driver has decided about it."""
         self.decision, self.plan = decision, replace(self.plan, time=decision.time)
-        self.given_up, self.tries = dict(decision.given_up), decision.tries
+        self.given_up, self.tries = decision.given_up, decision.tries
 
     def take_in(self, rows: Sequence[bytes], ackers: int) -> list[bytes]:
         """Take in the rows that its job returned; return those of the ackers.
@@ -191,15 +203,16 @@ class BatchRecord:
 
         And on what was given up, why; and on what was left out beside them, that it was no try.
         """
-        failed = dict(verdicts.failed)
-        failed.update((root, _LEFT_OUT) for root in self._spared(failed))
-        failed.update(self.given_up)
-        for root, what in self.poisons.items():
-            if root in failed:
-                failed[root] = replace(failed[root], message=what, final=True)
-        return Verdicts(verdicts.acked, failed)
+        spared = FailedRoots.alike(self._spared(verdicts.failed), _LEFT_OUT)
+        failed = FailedRoots.merge([self.given_up, spared, verdicts.failed])
+        poisons = {
+            root: replace(failed[root], message=what, final=True)
+            for root, what in self.poisons.items()
+            if root in failed
+        }
+        return Verdicts(verdicts.acked, FailedRoots.merge([FailedRoots.of(poisons), failed]))
 
-    def _spared(self, failed: Mapping[int, Failure]) -> list[int]:
+    def _spared(self, failed: FailedRoots) -> U64:
         """Those of the lost roots that only were in the way when it was run without its poisons.
 
         This cannot go on for ever: poisons are charged and given up, and without any poison some
@@ -208,10 +221,11 @@ class BatchRecord:
         """
         left_out = sum(span.count for span in self.left_out)
         if not self.poisons and left_out >= sum(span.count for span in self.plan.ranges):
-            return []
-        roots = np.array([r for r, why in failed.items() if why.reason is Reason.LOST], np.uint64)
-        absent: list[int] = roots[self.info.is_excluded(roots)].tolist()
-        return [root for root in absent if root not in self.poisons]
+            return np.empty(0, np.uint64)
+        lost = np.array([why.reason is Reason.LOST for why in failed.causes], np.bool_)
+        roots = failed.roots[lost[failed.which]]
+        absent = self.info.is_excluded(roots) & ~np.isin(roots, [*map(np.uint64, self.poisons)])
+        return roots[absent]
 
 
 _LEFT_OUT = Failure(

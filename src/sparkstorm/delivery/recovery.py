@@ -1,14 +1,15 @@
 """What an earlier driver left behind: the outcome of its last batch, and whose verdicts that is."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import U64
 from sparkstorm.acking.ledger import Ledger, Verdicts
-from sparkstorm.acking.tally import RootRange, TallyResult
+from sparkstorm.acking.tally import RootRange, TallyResult, locate
 from sparkstorm.delivery.plans import BatchPlan
-from sparkstorm.verdicts import Failure
 
 __all__ = [
     "carried",
@@ -45,23 +46,16 @@ def carry_over(ended: Verdicts, was: BatchPlan, now: BatchPlan, rest: Verdicts) 
         now: the same loads with roots of this driver.
         rest: the verdicts of the roots of ``now`` of which ``ended`` says nothing.
     """
-    acked, failed = [np.empty(0, np.uint64)], {**rest.failed, **carried(ended.failed, was, now)}
-    for old, new in pairs_of(was, now):
-        acked.append(_inside(ended.acked, old) - np.uint64(old.first) + np.uint64(new.first))
-    done = np.sort(np.concatenate(acked))
-    for root in done.tolist():
-        failed.pop(root, None)
-    return Verdicts(done, failed)
+    roots = np.sort(_moved(ended.acked, was, now)[0])
+    failed = FailedRoots.merge([carried(ended.failed, was, now), rest.failed])
+    return Verdicts(roots, failed.without(roots))
 
 
-def carried(failures: Mapping[int, Failure], was: BatchPlan, now: BatchPlan) -> dict[int, Failure]:
+def carried(failed: FailedRoots, was: BatchPlan, now: BatchPlan) -> FailedRoots:
     """Return failures of roots of one plan as those of the same loads' roots in the other."""
-    return {
-        new.first + root - old.first: why
-        for old, new in pairs_of(was, now)
-        for root, why in failures.items()
-        if old.first <= root < old.first + old.count
-    }
+    roots, there = _moved(failed.roots, was, now)
+    order = np.argsort(roots)
+    return FailedRoots(roots[order], failed.which[there][order], failed.causes)
 
 
 def pairs_of(was: BatchPlan, now: BatchPlan) -> Iterator[tuple[RootRange, RootRange]]:
@@ -83,5 +77,11 @@ def split_rows(data: bytes) -> list[bytes]:
     return rows
 
 
-def _inside(roots: U64, span: RootRange) -> U64:
-    return roots[(roots >= np.uint64(span.first)) & (roots < np.uint64(span.first + span.count))]
+def _moved(roots: U64, was: BatchPlan, now: BatchPlan) -> tuple[U64, NDArray[np.bool_]]:
+    """The roots of loads that are in both plans, as those of the second; and which these are."""
+    pairs = sorted(pairs_of(was, now))
+    which = locate([old for old, _ in pairs], roots)
+    there = which >= 0
+    shift = [new.first - old.first for old, new in pairs]
+    steps = np.array(shift, np.int64)[which[there]].astype(np.uint64)
+    return roots[there] + steps, there

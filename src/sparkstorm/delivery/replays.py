@@ -8,17 +8,17 @@ finds both and goes on: a letter may run once more, and is never lost.
 import heapq
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, final
 
-import numpy as np
-
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import U64, make_root
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.dead_letters.requests import RequestBox
 from sparkstorm.dead_letters.store import Places
+from sparkstorm.delivery.load_verdicts import verdicts_by_load
 from sparkstorm.delivery.open_request import OpenRequest
 from sparkstorm.delivery.packing import encode_rows, packed_load
 from sparkstorm.delivery.plans import PlannedLoad
@@ -158,17 +158,18 @@ class Replays:
         self._pending[first] = list(lot.items)
         return packed_load(lot.key, lot.task, body, first=first, lane=lane, direct=direct)
 
-    def deliver(self, acked: U64, failed: Mapping[int, Failure], now: float) -> None:
+    def deliver(self, acked: U64, failed: FailedRoots, now: float) -> None:
         """Remove the letters that were acked; those that failed are tried again, or stay."""
         done: list[_Item] = []
         faulty: list[tuple[_Item, Failure]] = []
-        for first, items in list(self._pending.items()):
-            start, stop = np.searchsorted(acked, np.array([first, first + len(items)], np.uint64))
-            done += filter(None, (_pop(items, root - first) for root in acked[start:stop].tolist()))
+        counts = {first: len(items) for first, items in self._pending.items()}
+        for first, fine, broken in verdicts_by_load(counts, acked, failed):
+            items = self._pending[first]
+            done += filter(None, (_pop(items, root - first) for root in fine.tolist()))
             faulty += [
-                (item, failed[first + place])
-                for place in range(len(items))
-                if first + place in failed and (item := _pop(items, place)) is not None
+                (item, why)
+                for root, why in broken.items()
+                if (item := _pop(items, root - first)) is not None
             ]
             if not any(items):
                 del self._pending[first]

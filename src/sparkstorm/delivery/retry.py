@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import final
 
-import numpy as np
-
-from sparkstorm.acking.ids import mix64
+from sparkstorm.acking.ids import mix64_of
 from sparkstorm.config import Config
 from sparkstorm.verdicts import Failure
 
@@ -62,5 +60,5 @@ class RetryPolicy:
         """Seconds to wait after the failure of this attempt, whatever the limit says."""
         doublings = min(attempt - 1, 62)
         wait = min(self.first_secs * 2.0**doublings, self.max_secs)
-        scattered = mix64(np.array([key & (1 << 64) - 1], np.uint64) + np.uint64(attempt))[0]
-        return wait * (1.0 - 0.25 * float(scattered) / 2.0**64)
+        scattered = mix64_of(key + attempt & (1 << 64) - 1)
+        return wait * (1.0 - 0.25 * scattered / 2.0**64)

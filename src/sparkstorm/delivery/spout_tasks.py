@@ -1,12 +1,13 @@
 """The tasks of all spouts of a topology, and the verdicts that they are given."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TypeAlias, final
 
 import numpy as np
 
-from sparkstorm.acking.ids import U64, make_root, task_of
+from sparkstorm.acking.failed import FailedRoots
+from sparkstorm.acking.ids import U64, make_root
 from sparkstorm.acking.ledger import Verdicts
 from sparkstorm.components.spout import PartitionedSpout
 from sparkstorm.dead_letters.office import DeadLetterOffice
@@ -16,11 +17,10 @@ from sparkstorm.delivery.partitioned import PartitionedTask
 from sparkstorm.delivery.plans import BatchPlan
 from sparkstorm.execution.report import LogLine
 from sparkstorm.planning.plan import Plan
-from sparkstorm.verdicts import Failure
 
 __all__ = ["Deliver", "SpoutTasks"]
 
-Deliver: TypeAlias = Callable[[HostedTask, U64, Sequence[tuple[int, Failure]]], None]
+Deliver: TypeAlias = Callable[[HostedTask, U64, FailedRoots], None]
 """How verdicts reach a hosted task: at once, or through its thread."""
 
 
@@ -89,14 +89,16 @@ class SpoutTasks:
 
     def give(self, verdicts: Verdicts, now: float) -> None:
         """Give each task the verdicts on its messages."""
-        failed: dict[int, list[tuple[int, Failure]]] = {}
-        for root, failure in sorted(verdicts.failed.items()):
-            failed.setdefault(task_of(root), []).append((root, failure))
+        self._counts.acked += len(verdicts.acked)
+        self._counts.note_failed(verdicts.failed)
+        verdicts.failed.share_groups()
+        for failure, _ in verdicts.failed.counts():
+            self._first_failures.show(failure)
         for task in self:
-            acked, mine = _of_task(verdicts.acked, task.task), failed.get(task.task, [])
-            if not len(acked) and not mine:
+            acked = _of_task(verdicts.acked, task.task)
+            mine = verdicts.failed.between(make_root(task.task, 0), make_root(task.task + 1, 0))
+            if not len(acked) and not len(mine):
                 continue
-            self._count(acked, mine)
             if isinstance(task, HostedTask):
                 self._deliver(task, acked, mine)
             else:
@@ -108,12 +110,6 @@ class SpoutTasks:
             self._counts.acked += planned.load.count
             if planned.load.split is not None:
                 self.partitioned[planned.load.task].done_untracked(planned.load.split)
-
-    def _count(self, acked: U64, failed: Sequence[tuple[int, Failure]]) -> None:
-        self._counts.acked += len(acked)
-        self._counts.note_failed(failure for _, failure in failed)
-        for _, failure in failed:
-            self._first_failures.show(failure)
 
 
 def _of_task(roots: U64, task: int) -> U64:

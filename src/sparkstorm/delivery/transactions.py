@@ -8,13 +8,17 @@
 A driver that dies after ``decide`` leaves the next one no choice: the same content, the same txid.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, final
 
 import cloudpickle
+import numpy as np
+from numpy.typing import NDArray
 
-from sparkstorm.acking.ids import task_of
+from sparkstorm.acking.failed import FailedRoots
+from sparkstorm.acking.ids import SEQUENCE_BITS, task_of
+from sparkstorm.acking.lineage import Indexes
 from sparkstorm.components.committer import CommitterBolt, Transaction
 from sparkstorm.delivery.decision import Decision
 from sparkstorm.delivery.files import CheckpointFiles
@@ -94,15 +98,14 @@ class Transactions:
             CheckpointError: it was decided on earlier, and cannot be repeated.
         """
         failing = record.failing()
-        if not failing:
+        if not len(failing):
             self._check_held(record)
             return None
         tried = record.note_failing(failing)
-        waits = {root: self._wait(root, tried[root], why) for root, why in failing.items()}
-        beyond = {root: failing[root] for root, wait in waits.items() if wait is None}
-        if beyond and record.decision is not None:
+        last, wait = self._last_tries(failing, tried)
+        beyond = failing.select(last)
+        if len(beyond) and record.decision is not None:
             raise _unrepeatable(record, beyond)
-        wait = max((wait for wait in waits.values() if wait is not None), default=0.0)
         self._tell(record, failing, len(beyond), wait)
         record.repeat(without=beyond)
         return wait
@@ -116,7 +119,7 @@ class Transactions:
         decision = record.decision or Decision(
             time=record.plan.time,
             excluded=record.left_out,
-            given_up=dict(record.given_up),
+            given_up=record.given_up,
             tries=record.tries,
         )
         decision = replace(decision, staged={**staged, **decision.staged})
@@ -154,21 +157,37 @@ class Transactions:
                 f"tuple in its batch (windows and joins need at-least-once)"
             )
 
+    def _last_tries(self, failing: FailedRoots, tried: Indexes) -> tuple[NDArray[np.bool_], float]:
+        """Which of the failing roots are not to be tried again, and how long the others wait.
+
+        Asked once for all of a spout's task that were tried as often and failed in the same way.
+        """
+        causes = [2 * why.final + why.counted for why in failing.causes]
+        ways = np.array(causes, np.int64)[failing.which] | tried << 2
+        tasks = failing.roots >> np.uint64(SEQUENCE_BITS)
+        _, firsts, group = np.unique(
+            tasks.astype(np.int64) << 32 | ways, return_index=True, return_inverse=True
+        )
+        waits = [
+            self._wait(root, int(tried[first]), failing[root])
+            for first, root in zip(firsts.tolist(), failing.roots[firsts].tolist(), strict=True)
+        ]
+        last = np.array([wait is None for wait in waits], np.bool_)
+        return last[group], max((wait for wait in waits if wait is not None), default=0.0)
+
     def _wait(self, root: int, tried: int, failure: Failure) -> float | None:
         """Seconds until the next try, or None if there is to be none."""
         policy = self._policies[self._plan.component_of(task_of(root))]
         wait = policy.wait(failure, attempt=tried, key=root)
         return None if wait is None else min(wait, _MAX_WAIT_SECS)
 
-    def _tell(
-        self, record: BatchRecord, failing: Mapping[int, Failure], beyond: int, wait: float
-    ) -> None:
+    def _tell(self, record: BatchRecord, failing: FailedRoots, beyond: int, wait: float) -> None:
         _logger.warning(
             "batch %s: rolled back, since %s of %s messages failed (%s); run again in %.1f s%s",
             record.plan.number,
             len(failing),
             record.plan.messages,
-            next(iter(failing.values())),
+            failing.first,
             wait,
             f" without {beyond} that failed too often" if beyond else "",
         )
@@ -205,10 +224,10 @@ class Transactions:
             attempt += 1
 
 
-def _unrepeatable(record: BatchRecord, beyond: Mapping[int, Failure]) -> CheckpointError:
+def _unrepeatable(record: BatchRecord, beyond: FailedRoots) -> CheckpointError:
     return CheckpointError(
         f"batch {record.plan.number} was decided on before Spark committed it, so its committers "
         f"may have applied it; it cannot be repeated as it was, since of its messages "
-        f"{len(beyond)} failed now ({next(iter(beyond.values()))}). Mend that, and start the "
+        f"{len(beyond)} failed now ({beyond.first}). Mend that, and start the "
         f"topology again on the same checkpoint"
     )

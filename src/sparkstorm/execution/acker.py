@@ -6,11 +6,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from sparkstorm.acking.shares import Entries
-from sparkstorm.acking.tally import Tally, TallyResult
+from sparkstorm.acking.tally import HeldRoots, Tally, TallyResult
 from sparkstorm.errors import InternalError
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.dispatch import Delivery
-from sparkstorm.execution.failures import pack_failures, unpack_failures
+from sparkstorm.execution.failures import pack_failed, unpack_failed
 from sparkstorm.execution.packet import DRIVER, Kind, Packet, PacketWriter, read_head
 from sparkstorm.planning.plan import Plan
 
@@ -50,53 +50,46 @@ def _take(tally: Tally, packet: Packet) -> None:
         case Kind.RESET:
             tally.reset_timeout(packet.roots())
         case Kind.NOTES:
-            for note in packet.notes():
-                tally.fail(note.root, note.count, note.failure)
+            tally.fail(packet.failed())
         case other:
             raise InternalError(f"an acker cannot take a packet of kind {other.name}")
 
 
 def encode_result(result: TallyResult) -> list[bytes]:
     """Encode an acker's result as the parts of an OUTCOME packet."""
-    failed = sorted(result.failed)
-    head = {
-        "acker": result.acker,
-        "sizes": [len(marks) for marks in result.complete],
-        "failed": failed,
-        **pack_failures([result.failed[root] for root in failed]),
-        "holders": sorted(result.holders),
-    }
+    head = {"acker": result.acker, "ranges": result.ranges, "complete": len(result.complete)}
     arrays = (
         result.open_roots,
         result.open_vals,
         result.late.roots,
         result.late.deltas,
         result.resets,
+        result.held.roots,
+        result.held.holders,
     )
-    bits = np.concatenate([np.empty(0, np.bool_), *result.complete])
     return [
         json.dumps(head).encode(),
         *(array.tobytes() for array in arrays),
-        np.packbits(bits).tobytes(),
+        np.packbits(result.complete).tobytes(),
+        *pack_failed(result.failed),
     ]
 
 
 def decode_result(packet: Packet) -> TallyResult:
     """Decode an OUTCOME packet; called by the driver."""
     head = json.loads(bytes(packet.parts[0]))
-    opened, vals, late_roots, late_deltas, resets = (
-        np.frombuffer(part, np.uint64) for part in packet.parts[1:6]
+    opened, vals, late_roots, late_deltas, resets, held = (
+        np.frombuffer(part, np.uint64) for part in packet.parts[1:7]
     )
-    packed = np.frombuffer(packet.parts[6], np.uint8)
-    bits = np.unpackbits(packed, count=sum(head["sizes"])).astype(np.bool_)
-    edges = np.cumsum(head["sizes"])[:-1]
+    packed = np.frombuffer(packet.parts[8], np.uint8)
     return TallyResult(
         acker=head["acker"],
-        complete=tuple(np.split(bits, edges)) if head["sizes"] else (),
+        ranges=head["ranges"],
+        complete=np.unpackbits(packed, count=head["complete"]).astype(np.bool_),
         open_roots=opened,
         open_vals=vals,
         late=Entries(late_roots, late_deltas),
         resets=resets,
-        failed=dict(zip(head["failed"], unpack_failures(head), strict=True)),
-        holders=frozenset(head["holders"]),
+        failed=unpack_failed(packet.parts[9:]),
+        held=HeldRoots(held, np.frombuffer(packet.parts[7], np.int32)),
     )

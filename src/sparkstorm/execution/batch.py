@@ -73,6 +73,11 @@ class BatchInfo:
         found = np.unique(locate(ranges, roots))
         return max((self.retried[which].attempt for which in found[found >= 0]), default=1)
 
+    def attempts(self, roots: U64) -> NDArray[np.int64]:
+        """Which try each root is, counted from 1."""
+        which = locate([RootRange(r.first, r.count) for r in self.retried], roots)
+        return np.array([*(r.attempt for r in self.retried), 1], np.int64)[which]
+
     def is_excluded(self, roots: U64) -> NDArray[np.bool_]:
         """Which of these roots are to be left out."""
         return locate(self.excluded, roots) >= 0

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparkstorm.acking.anchors import MANY_ROOTS, Anchors
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.groves import Groves, Pieces
 from sparkstorm.acking.ids import U64
 from sparkstorm.acking.lineage import Indexes, Lineage
@@ -26,7 +27,7 @@ from sparkstorm.acking.shares import Entries, Settlement, settle
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.columns import CoderError, Column
 from sparkstorm.execution.outbox import Emitted
-from sparkstorm.execution.packet import DRIVER, Body, Kind, Note, PacketWriter
+from sparkstorm.execution.packet import DRIVER, Body, Kind, PacketWriter
 from sparkstorm.execution.routing import Emissions, Tasks, choose_tasks
 from sparkstorm.planning.plan import Plan, Route
 
@@ -122,15 +123,15 @@ class Dispatcher:
             for piece in np.split(each[mine], range(step, np.count_nonzero(mine), step))
         ]
 
-    def fail(self, notes: Sequence[Note]) -> list[Delivery]:
+    def fail(self, failed: FailedRoots) -> list[Delivery]:
         """Tell the ackers of roots that failed."""
         deliveries = []
-        ackers = self._plan.ackers
-        for acker, target in enumerate(ackers):
-            mine = [n for n in notes if n.count > 1 or n.root % len(ackers) == acker]
-            if mine:
-                packet = self._writer.notes(target, mine)
-                deliveries.append((self._plan.home(target), packet))
+        step = _PACKET_BYTES // _PAIR_BYTES
+        for home, target, marks in self._split(failed.roots):
+            mine = failed.select(marks)
+            for start in range(0, len(mine), step):
+                packet = self._writer.notes(target, mine.slice(start, start + step))
+                deliveries.append((home, packet))
         return deliveries
 
     def fatal(self, payload: bytes) -> list[Delivery]:

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.groves import Groves
 from sparkstorm.acking.ids import U64
 from sparkstorm.execution.batch import BatchInfo
-from sparkstorm.execution.packet import Note, Packet
+from sparkstorm.execution.packet import Packet
 from sparkstorm.verdicts import Failure, Reason
 
 __all__ = ["leave_out"]
@@ -24,23 +25,23 @@ _TORN = Failure(
 
 def leave_out(
     packets: Iterable[Packet], batch: BatchInfo, groves: Groves
-) -> tuple[list[Packet], list[Note]]:
+) -> tuple[list[Packet], FailedRoots]:
     """Return DATA packets without the tuples of excluded roots; nothing in them is read.
 
     A value that cannot be read may be why its root is excluded. A tuple that also belongs to
-    another root is left out all the same. Such a root fails at once, by the notes: its tree can
+    another root is left out all the same. Such a root fails at once: its tree can
     no longer complete, and while a bolt holds another tuple of it, nothing else would end it.
     That is a try of its message, else messages that fail only together would come for ever.
 
     The tuple of a grove that did not arrive goes, too: nobody could say what it belongs to.
     """
     kept: list[Packet] = []
-    torn: set[int] = set()
+    torn = [np.empty(0, np.uint64)]
     for packet in packets:
         left, others = _leave_out(packet, batch, groves)
         kept.append(left)
-        torn.update(others.tolist())
-    return kept, [Note(root, 1, _TORN) for root in sorted(torn)]
+        torn.append(others)
+    return kept, FailedRoots.alike(np.unique(np.concatenate(torn)), _TORN)
 
 
 def _leave_out(packet: Packet, batch: BatchInfo, groves: Groves) -> tuple[Packet, U64]:

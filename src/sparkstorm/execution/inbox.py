@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparkstorm.acking.anchors import NO_PARENT, Parent, parent_of_list
-from sparkstorm.acking.groves import Groves
+from sparkstorm.acking.failed import Causes, FailedRoots
+from sparkstorm.acking.groves import Groves, has_groves
 from sparkstorm.acking.ids import GROVE
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.columns import rows_of
-from sparkstorm.execution.packet import Note, Packet
+from sparkstorm.execution.packet import Packet
 from sparkstorm.planning.plan import Plan
 from sparkstorm.tuples import Fields, Tuple
 from sparkstorm.verdicts import Failure
@@ -69,6 +70,7 @@ class Inbox:
     __slots__ = (
         "_adopted",
         "_attempts",
+        "_causes",
         "_fields",
         "_packets",
         "anchor_lists",
@@ -104,6 +106,7 @@ class Inbox:
         self.anchor_lists: list[tuple[int, ...]] = []
         self.others: list[int] = []
         self.failures: dict[int, Failure] = {}
+        self._causes = Causes()
         self.resets: list[int] = []
         self.unread: dict[int, str] = {}
 
@@ -193,7 +196,7 @@ class Inbox:
     def fail(self, index: int, failure: Failure) -> None:
         """Mark a tuple as failed."""
         self.status[index] = FAILED
-        self.failures[index] = failure
+        self.failures[index] = self._causes.share(failure)
 
     def unack_others(self) -> list[int]:
         """Take back the acks of others that the running ``execute`` gave; return the tuples."""
@@ -228,17 +231,21 @@ class Inbox:
         pairs = lineage.pairs_of(np.array(self.resets, np.int64))[1]
         return self.groves.roots_of(lineage.roots[pairs])
 
-    def notes(self) -> list[Note]:
+    def failed(self) -> FailedRoots:
         """The failed roots, with the first reason of each."""
-        named: dict[int, Failure] = {}
-        for index, failure in sorted(self.failures.items()):
-            for root in self.pairs_of(index)[0]:
-                named.setdefault(root, failure)
-        found: dict[int, Failure] = {}
-        for root, failure in named.items():
-            for one in (root,) if root < GROVE else self.groves[root].tolist():
-                found.setdefault(one, failure)
-        return [Note(root, 1, failure) for root, failure in sorted(found.items())]
+        indexes = np.array(sorted(self.failures), np.int64)
+        lineage = self.with_adopted()
+        position, pair = lineage.pairs_of(indexes)
+        causes = [self.failures[index] for index in indexes[position].tolist()]
+        found = FailedRoots.first_of_each(lineage.roots[pair], causes)
+        if not has_groves(found.roots):
+            return found
+        single = found.roots < GROVE
+        groves = [
+            FailedRoots.alike(self.groves[grove], why)
+            for grove, why in found.select(~single).items()
+        ]
+        return FailedRoots.merge([found.select(single), *groves])
 
     def _attempt_of(self, root: int) -> int:
         if root < GROVE:

@@ -138,10 +138,10 @@ class Workshop:
         """Leave the batch's excluded roots out; fail what else belongs to their tuples."""
         if not run.batch.excluded and not any(packet.names_groves for packet in packets):
             return packets, []
-        kept, notes = leave_out(packets, run.batch, groves)
+        kept, torn = leave_out(packets, run.batch, groves)
         # A lane of its own: the task itself numbers its packets from the first one's beginning.
         dispatcher = Dispatcher(self.plan, number, run.partition, run.batch, lane=1)
-        return kept, dispatcher.fail(notes)
+        return kept, dispatcher.fail(torn)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ DATA       lineage (by ``tracking``), then one or two parts per column: encoding
 ENTRIES    roots, deltas                           contributions to ack vals
 HOLD       roots                                   roots of which a bolt holds a tuple
 RESET      roots                                   roots whose time-out starts anew
-NOTES      JSON [[root, count, failure], …]        roots that failed
+NOTES      JSON, roots, numbers                    roots that failed: causes, and which each has
 FATAL      JSON failure                            a fault that must stop the topology
 OUTCOME    bytes                                   an acker's result, for the driver
 ENDED      roots                                   roots that ended without what is held of them
@@ -19,7 +19,6 @@ Roots and other whole numbers are narrow: they take as few bytes each as the lar
 counted from ``base``. Every byte is copied some ten times on its way through Spark.
 """
 
-import json
 import pickle
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +28,7 @@ from typing import final
 
 import numpy as np
 
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.groves import Pieces, has_groves
 from sparkstorm.acking.ids import GROVE, U64, seeds
 from sparkstorm.acking.lineage import Lineage
@@ -41,17 +41,15 @@ from sparkstorm.execution.columns import (
     Rows,
 )
 from sparkstorm.execution.encoding import Loads, decode_columns, encode_column, narrow, widen
-from sparkstorm.execution.failures import pack_failures, unpack_failures
+from sparkstorm.execution.failures import pack_failed, unpack_failed
 from sparkstorm.execution.pickles import Unread, load_each
 from sparkstorm.execution.user_errors import is_of_value
-from sparkstorm.verdicts import Failure
 
 __all__ = [
     "DRIVER",
     "ENGINE",
     "Body",
     "Kind",
-    "Note",
     "Packet",
     "PacketHead",
     "PacketWriter",
@@ -117,16 +115,6 @@ class PacketHead:
     def order(self) -> tuple[int, int]:
         """Packets are run in this order, so that Spark's order of arrival does not matter."""
         return self.source, self.sequence
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Consecutive roots that failed for one reason."""
-
-    root: int
-    count: int
-    failure: Failure
 
 
 def read_head(data: bytes) -> PacketHead:
@@ -237,11 +225,9 @@ class Packet:
         before = firsts - steps[np.cumsum(counts) - counts]
         return Pieces(ids, counts, steps + np.repeat(before, counts))
 
-    def notes(self) -> list[Note]:
+    def failed(self) -> FailedRoots:
         """The failed roots of a NOTES packet."""
-        packed = json.loads(bytes(self.parts[0]))
-        spans = zip(packed["spans"], unpack_failures(packed), strict=True)
-        return [Note(root, count, failure) for (root, count), failure in spans]
+        return unpack_failed(self.parts)
 
     def payload(self) -> bytes:
         """The bytes of a FATAL packet."""
@@ -324,12 +310,9 @@ class PacketWriter:
         """Encode a HOLD, RESET or ENDED packet."""
         return self._write(kind, [roots.tobytes()], target=target, count=len(roots))
 
-    def notes(self, target: int, notes: Sequence[Note]) -> bytes:
+    def notes(self, target: int, failed: FailedRoots) -> bytes:
         """Encode the failed roots for an acker."""
-        packed = pack_failures([note.failure for note in notes])
-        packed["spans"] = [[note.root, note.count] for note in notes]
-        body = json.dumps(packed).encode()
-        return self._write(Kind.NOTES, [body], target=target, count=len(notes))
+        return self._write(Kind.NOTES, pack_failed(failed), target=target, count=len(failed))
 
     def for_driver(self, kind: Kind, parts: Sequence[bytes]) -> bytes:
         """Encode an OUTCOME or FATAL packet for the driver."""

@@ -13,8 +13,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sparkstorm.acking.anchors import NO_PARENT
+from sparkstorm.acking.failed import Causes, FailedRoots
 from sparkstorm.acking.ids import U64, seeds
 from sparkstorm.acking.lineage import Indexes, Lineage, is_ascending
+from sparkstorm.acking.tally import RootIndex, RootRange
 from sparkstorm.components.spout import (
     EXPIRED,
     Expired,
@@ -28,7 +30,7 @@ from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.columns import ArrowColumn, CoderError, Column, make_column
 from sparkstorm.execution.dispatch import Delivery, Dispatcher, MisfitError
 from sparkstorm.execution.level import quiet_gc
-from sparkstorm.execution.packet import Note, Packet
+from sparkstorm.execution.packet import Packet
 from sparkstorm.execution.pieces import check_count, is_a, located, pieces_of
 from sparkstorm.execution.report import Report
 from sparkstorm.execution.routing import Tasks
@@ -134,6 +136,7 @@ class _Reader:
         self._key = StreamKey(load.component, load.stream)
         self._stream = plan.stream(self._key)
         self._dispatcher = Dispatcher(plan, load.task, partition, batch, load.lane)
+        self._causes = Causes()
         self.report = Report(load.component, load.task, load.lane)
 
     def run(self) -> list[Delivery]:
@@ -200,7 +203,9 @@ class _Reader:
                 notes += self._misfits(lineage, acked, bad, whys)
                 read = read.take(np.delete(np.arange(len(read)), misfit.rows))
             else:
-                return sent + self._dispatcher.fail(notes), len(read)
+                roots = np.array([root for root, _ in notes], np.uint64)
+                failed = FailedRoots.first_of_each(roots, [why for _, why in notes])
+                return sent + self._dispatcher.fail(failed), len(read)
 
     def _misfits(
         self,
@@ -208,7 +213,7 @@ class _Reader:
         acked: NDArray[np.bool_],
         numbers: NDArray[np.int64],
         reasons: "Iterable[_Misfit]",
-    ) -> list[Note]:
+    ) -> list[tuple[int, Failure]]:
         """Fail the messages that cannot be sent, by their numbers among those that start."""
         notes = []
         for number, why in zip(numbers.tolist(), reasons, strict=True):
@@ -216,7 +221,7 @@ class _Reader:
             if number >= 0:
                 acked[number] = False
                 failure = self._failure(why.text, why.reason, final=why.final)
-                notes.append(Note(int(lineage.roots[number]), 1, failure))
+                notes.append((int(lineage.roots[number]), self._causes.share(failure)))
         return notes
 
     def _lineage(
@@ -248,7 +253,8 @@ class _Reader:
         self.report.log("error", text)
         if load.first is None:
             return []
-        return self._dispatcher.fail([Note(load.first, load.count, failure)])
+        roots = RootIndex([RootRange(load.first, load.count)]).roots()
+        return self._dispatcher.fail(FailedRoots.alike(roots, self._causes.share(failure)))
 
     def _failure(
         self, message: str, reason: Reason = Reason.ERROR, *, final: bool = False

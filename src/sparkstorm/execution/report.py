@@ -18,6 +18,9 @@ __all__ = ["LogLine", "Report", "capture_prints", "newest"]
 _MAX_LINES = 1000
 """Lines that one task may log in one batch; more are counted, not kept."""
 
+_MAX_CHARS = 200_000
+"""Characters of all of them; a line that is longer than what is left keeps its beginning."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,10 @@ class LogLine:
 @final
 @dataclass(slots=True)
 class Report:
-    """What one task has to tell about one batch; a spout's task, about one load (``lane``)."""
+    """What one task has to tell about one batch; a spout's task, about one load (``lane``).
+
+    ``dropped`` lines found no ``room``, which is counted in characters, or were too many.
+    """
 
     component: str
     task: int
@@ -50,13 +56,18 @@ class Report:
     metrics: TaskMetrics = field(default_factory=TaskMetrics)
     lines: list[LogLine] = field(default_factory=list)
     dropped: int = 0
+    room: int = _MAX_CHARS
 
     def log(self, level: str, text: str, trace: str = "") -> None:
         """Keep a line, or count it if there are too many."""
-        if len(self.lines) < _MAX_LINES:
-            self.lines.append(LogLine(self.component, self.task, level, text, trace))
-        else:
+        if len(self.lines) >= _MAX_LINES or not self.room:
             self.dropped += 1
+            return
+        kept = text[: self.room]
+        self.room -= len(kept)
+        if len(kept) < len(text):
+            kept += f"… ({len(text):,} characters)"
+        self.lines.append(LogLine(self.component, self.task, level, kept, trace))
 
     def finish(self) -> None:
         """Add a line that says how many were dropped."""

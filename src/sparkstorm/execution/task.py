@@ -242,7 +242,7 @@ class BoltTask:
                 self._drop_misfits(inbox, misfit)
         if lineage.is_tracked:
             sent += dispatcher.hold(Kind.HOLD, inbox.open_roots())
-            sent += dispatcher.fail(inbox.notes())
+            sent += dispatcher.fail(inbox.failed())
             if inbox.resets:
                 sent += dispatcher.hold(Kind.RESET, inbox.reset_roots())
         return sent

@@ -22,6 +22,9 @@ __all__ = ["make_plan"]
 _MAX_TASKS = 1 << 15
 """Task numbers are the upper bits of roots, and routing sorts by them as 16-bit numbers."""
 
+_MOST_ACKERS = 16
+"""Unless asked for more: every task tells each acker of its roots, so more of them cost every task
+more, while one of them merges millions of roots a second."""
 
 _MAX_NAME_BYTES = 128
 
@@ -82,7 +85,9 @@ def check_name(name: str) -> str:
 
 def number_tasks(topology: Topology, config: Config, partitions: int) -> dict[str, range]:
     """Number the tasks from 1 in order of the sorted component ids, ackers included."""
-    ackers = partitions if config.acker_executors is None else config.acker_executors
+    ackers = config.acker_executors
+    if ackers is None:
+        ackers = min(partitions, _MOST_ACKERS)
     counts = {spec.id: spec.parallelism for spec in topology.components.values()}
     counts[ACKER] = ackers
     tasks, start = {}, 1

@@ -6,7 +6,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import final
@@ -14,6 +14,7 @@ from typing import final
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import U64
 from sparkstorm.clock import SystemClock
 from sparkstorm.config import Config
@@ -52,7 +53,6 @@ from sparkstorm.spark.driver.shipping import offer_script_folder, ship
 from sparkstorm.spark.driver.supervisor import Supervisor
 from sparkstorm.spark.link import LinkServer
 from sparkstorm.topology.graph import Topology
-from sparkstorm.verdicts import Failure
 
 __all__ = ["Run", "submit"]
 
@@ -316,7 +316,7 @@ class Run:
         if self._broken is None:  # what came first is the cause of the rest
             self._broken = error
 
-    def _post(self, task: HostedTask, acked: U64, failed: Sequence[tuple[int, Failure]]) -> None:
+    def _post(self, task: HostedTask, acked: U64, failed: FailedRoots) -> None:
         self._threads[task.task].post(acked, failed)
 
     def _close_coordinator(self) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import sparkstorm as ss
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.dead_letters import DeadLetterOffice, LetterStore
 from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.delivery.hosted import HostedTask
@@ -135,6 +136,11 @@ def quoting(number: int) -> ss.Failure:
     return ss.Failure(reason=ss.Reason.ERROR, component="bolt", message=f"what is {number}?")
 
 
+def failed(pairs: Sequence[tuple[int, ss.Failure]]) -> FailedRoots:
+    """Roots and how they failed."""
+    return FailedRoots.of(dict(pairs))
+
+
 def roots(first: int, positions: list[int]) -> Any:
     return np.array([first + position for position in positions], np.uint64)
 
@@ -178,7 +184,7 @@ class TestPartitionedTask:
         first = task.load(piece, sequence=0, lane=0).first
         assert first is not None
         assert task.pending == 10
-        task.deliver(roots(first, [0, 1, 5]), [(first + 3, LOST), (first + 4, LOST)], now=0)
+        task.deliver(roots(first, [0, 1, 5]), failed([(first + 3, LOST), (first + 4, LOST)]), now=0)
         assert task.spout.acked == [(0, [(0, 2), (5, 6)])]
         assert task.spout.failed == [(0, [(3, 5)])]
         assert task.pending == 7
@@ -186,7 +192,7 @@ class TestPartitionedTask:
         assert (again.split.only, again.attempt) == ((3, 4), 2)
         second = task.load(again, sequence=10, lane=0).first
         assert second is not None
-        task.deliver(roots(second, [1]), [(second, LOST)], now=1)
+        task.deliver(roots(second, [1]), failed([(second, LOST)]), now=1)
         assert task.spout.acked[-1] == (0, [(1, 2)])
         (third,) = task.plan(10, 1, fresh=False, now=9)
         assert (third.split.only, third.attempt, third.since) == ((3,), 3, piece.since)
@@ -199,7 +205,7 @@ class TestPartitionedTask:
         first, second = firsts
         assert first is not None
         assert second is not None
-        task.deliver(roots(first, list(range(8))), [(first + 8, LOST)], now=0)
+        task.deliver(roots(first, list(range(8))), failed([(first + 8, LOST)]), now=0)
         owed = {(o.split.data["from"], o.split.only, o.attempt) for o in task.outstanding([second])}
         assert owed == {(0, (9,), 1), (0, (8,), 2)}
         everything = task.outstanding()
@@ -212,7 +218,7 @@ class TestPartitionedTask:
         (piece,) = task.plan(10, 1, fresh=True, now=0)
         first = task.load(piece, sequence=0, lane=0).first
         assert first is not None
-        task.deliver(roots(first, []), [(first, LOST)], now=0)
+        task.deliver(roots(first, []), failed([(first, LOST)]), now=0)
         planned = task.plan(10, 1, fresh=True, now=1)
         assert [(s.data["from"], s.count, a) for s, a, _ in planned] == [(0, 1, 2), (10, 9, 1)]
 
@@ -223,7 +229,7 @@ class TestPartitionedTask:
         for turn, piece in enumerate(pieces):
             first = task.load(piece, sequence=10 * turn, lane=turn).first
             assert first is not None
-            task.deliver(roots(first, []), [(first + n, LOST) for n in range(10)], now=0)
+            task.deliver(roots(first, []), failed([(first + n, LOST) for n in range(10)]), now=0)
         planned = task.plan(6, 1, fresh=True, now=1)
         assert [(s.only, s.count, a) for s, a, _ in planned] == [((0, 1, 2), 3, 2), (None, 3, 1)]
         planned = task.plan(6, 1, fresh=True, now=1, room=0)
@@ -241,7 +247,7 @@ class TestPartitionedTask:
         (piece,) = task.plan(10, 1, fresh=True, now=0)
         first = task.load(piece, sequence=0, lane=0).first
         assert first is not None
-        task.deliver(roots(first, []), [(first + n, LOST) for n in range(10)], now=0)
+        task.deliver(roots(first, []), failed([(first + n, LOST) for n in range(10)]), now=0)
         attempts = [a for _ in range(4) for _, a, _ in task.plan(1, 1, fresh=True, now=1)]
         assert sorted(attempts) == [1, 1, 2, 2]
 
@@ -252,7 +258,7 @@ class TestPartitionedTask:
         first = task.load(piece, sequence=0, lane=0).first
         assert first is not None
         other = ss.Failure(reason=ss.Reason.ERROR, message="another")
-        task.deliver(roots(first, []), [(first + 3, LOST), (first + 7, other)], now=0)
+        task.deliver(roots(first, []), failed([(first + 3, LOST), (first + 7, other)]), now=0)
         [merged] = task.plan(10, 1, fresh=False, now=1)
         assert (merged.split.only, merged.attempt, merged.since) == ((3, 7), 2, piece.since)
         assert task.waiting_retries == 0
@@ -263,7 +269,7 @@ class TestPartitionedTask:
         (piece,) = task.plan(10, 1, fresh=True, now=0)
         first = task.load(piece, sequence=0, lane=0).first
         assert first is not None
-        task.deliver(roots(first, []), [(first + n, quoting(n)) for n in range(10)], now=0)
+        task.deliver(roots(first, []), failed([(first + n, quoting(n)) for n in range(10)]), now=0)
         assert task.spout.failed == [(0, [(n, n + 1)]) for n in range(10)], "each has its own text"
         [owed] = task.outstanding()
         assert (owed.split.only, owed.attempt) == (tuple(range(10)), 2)
@@ -277,8 +283,8 @@ class TestPartitionedTask:
         first = task.load(piece, sequence=0, lane=0).first
         assert first is not None
         final = replace(quoting(9), final=True)
-        failed = [(first + n, quoting(n)) for n in range(9)]
-        task.deliver(roots(first, []), [*failed, (first + 9, final)], now=0)
+        tried = [(first + n, quoting(n)) for n in range(9)]
+        task.deliver(roots(first, []), failed([*tried, (first + 9, final)]), now=0)
         letters = {letter.values: letter.failure.message for letter in store.letters()}
         assert letters == {(n,): f"what is {n}?" for n in range(10)}
         assert (task.given_up, task.outstanding()) == (10, [])
@@ -290,7 +296,7 @@ class TestPartitionedTask:
         first = task.load(piece, sequence=0, lane=0).first
         assert first is not None
         final = replace(quoting(0), final=True)
-        task.deliver(roots(first, []), [(first + 3, quoting(0)), (first + 4, final)], now=0)
+        task.deliver(roots(first, []), failed([(first + 3, quoting(0)), (first + 4, final)]), now=0)
         assert task.given_up == 1
         assert [piece.split.only for piece in task.plan(10, 1, fresh=False, now=1)] == [(3,)]
 
@@ -302,7 +308,7 @@ class TestPartitionedTask:
         for turn in range(5):
             first = task.load(piece, sequence=10 * turn, lane=0).first
             assert first is not None
-            task.deliver(roots(first, []), [(first + n, away) for n in range(10)], now=turn)
+            task.deliver(roots(first, []), failed([(first + n, away) for n in range(10)]), now=turn)
             assert not task.plan(10, 1, fresh=False, now=turn + 0.5), "it waits before it tries"
             (piece,) = task.plan(10, 1, fresh=False, now=turn + 1)
             assert (piece.split.count, piece.attempt) == (10, 1)
@@ -349,10 +355,10 @@ class TestHostedTask:
         random.Random(seed).shuffle(order)
         for root in order:
             if root % 3:
-                task.deliver(np.array([root], np.uint64), [])
+                task.deliver(np.array([root], np.uint64), failed([]))
             else:
-                task.deliver(np.array([], np.uint64), [(root, LOST)])
-            task.deliver(np.array([root], np.uint64), [])  # a second verdict is passed over
+                task.deliver(np.array([], np.uint64), failed([(root, LOST)]))
+            task.deliver(np.array([root], np.uint64), failed([]))  # a second verdict is passed over
         assert feeder.acked == [id_of[root] for root in order if root % 3]
         assert feeder.failed == [id_of[root] for root in order if not root % 3]
         assert task.pending == 0

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkstorm import Config, Spout, TopologyBuilder
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import make_root, seeds
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.acking.shares import Entries
@@ -15,7 +16,7 @@ from sparkstorm.acking.tally import RootRange, Tally, TallyResult
 from sparkstorm.errors import InternalError
 from sparkstorm.execution.acker import decode_result, run_ackers
 from sparkstorm.execution.batch import BatchInfo
-from sparkstorm.execution.packet import Body, Kind, Note, Packet, PacketWriter, read_head
+from sparkstorm.execution.packet import Body, Kind, Packet, PacketWriter, read_head
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
 from sparkstorm.verdicts import Failure, Reason
@@ -51,12 +52,14 @@ def u64(values: Iterable[int]) -> np.ndarray:
 def assert_equal(one: TallyResult, other: TallyResult) -> None:
     """All fields, array by array."""
     assert (one.acker, one.failed) == (other.acker, other.failed)
-    assert [m.tolist() for m in one.complete] == [m.tolist() for m in other.complete]
+    assert one.complete.tolist() == other.complete.tolist()
     assert one.open_roots.tolist() == other.open_roots.tolist()
     assert one.open_vals.tolist() == other.open_vals.tolist()
     assert one.late.roots.tolist() == other.late.roots.tolist()
     assert one.late.deltas.tolist() == other.late.deltas.tolist()
     assert one.resets.tolist() == other.resets.tolist()
+    assert one.held.roots.tolist() == other.held.roots.tolist()
+    assert (one.ranges, one.held.holders.tolist()) == (other.ranges, other.held.holders.tolist())
 
 
 ids = st.integers(0, 2**64 - 1)
@@ -86,16 +89,16 @@ def test_a_result_comes_back_from_its_packet(
     entries = [*entries, *((root, int(seeds(u64([root]))[0])) for root in complete)]
     tally = Tally(ranges, 0, 1)
     tally.add(Entries(u64(r for r, _ in entries), u64(d for _, d in entries)))
-    tally.hold(u64(held))
+    tally.hold(u64(held), 9)
     tally.reset_timeout(u64(resets))
     for root in failed:
-        tally.fail(root, 1, FAILURE)
+        tally.fail(FailedRoots.of({root: FAILURE}))
     writer = PacketWriter(9)
     packets = [
         writer.entries(1, Entries(u64(r for r, _ in entries), u64(d for _, d in entries))),
         writer.roots(Kind.HOLD, 1, u64(held)),
         writer.roots(Kind.RESET, 1, u64(resets)),
-        writer.notes(1, [Note(root, 1, FAILURE) for root in failed]),
+        writer.notes(1, FailedRoots.of(dict.fromkeys(failed, FAILURE))),
     ]
     [(partition, data)] = run_ackers(plan, 0, packets, BatchInfo(number=1, ranges=tuple(ranges)))
     assert (partition, read_head(data).kind) == (0, Kind.OUTCOME)
@@ -109,7 +112,7 @@ def test_every_acker_of_a_partition_answers() -> None:
     results = [decode_result(Packet.decode(data)) for sent in answers for _, data in sent]
     assert sorted(result.acker for result in results) == [0, 1, 2]
     assert [partition for partition, sent in enumerate(answers) for _ in sent] == [0, 1, 1]
-    assert not any(mark for result in results for marks in result.complete for mark in marks)
+    assert not any(result.complete.any() for result in results)
 
 
 def test_the_order_of_arrival_does_not_matter() -> None:
@@ -118,8 +121,8 @@ def test_the_order_of_arrival_does_not_matter() -> None:
     other = Failure(reason=Reason.FAILED)
     task = PLAN.ackers[0]
     packets = [
-        PacketWriter(8, 1).notes(task, [Note(6, 1, other)]),
-        PacketWriter(8, 0).notes(task, [Note(6, 1, FAILURE)]),
+        PacketWriter(8, 1).notes(task, FailedRoots.of({6: other})),
+        PacketWriter(8, 0).notes(task, FailedRoots.of({6: FAILURE})),
     ]
     for arrived in (packets, packets[::-1]):
         [*_, (_, data)] = run_ackers(PLAN, PLAN.home(task), arrived, batch)

@@ -43,8 +43,8 @@ def test_packet_without_excluded_roots_is_the_same_one() -> None:
     """Nothing is copied if there is nothing to leave out."""
     whole = packet(ONE_ROOT_EACH)
     batch = BatchInfo(number=0, excluded=(RootRange(100, 5),))
-    [left], notes = leave_out([whole], batch, Groves())
-    assert (left is whole, notes) == (True, [])
+    [left], torn = leave_out([whole], batch, Groves())
+    assert (left is whole, len(torn)) == (True, 0)
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,8 @@ def test_excluded_tuples_go_the_others_stay(
 def test_other_roots_of_excluded_tuples_fail(excluded: RootRange, failed: list[int]) -> None:
     """Each once, however many tuples were left out; an excluded root is not among them."""
     packets = [packet(SEVERAL_ROOTS)] * 2
-    _, notes = leave_out(packets, BatchInfo(number=0, excluded=(excluded,)), Groves())
-    assert [(note.root, note.count, note.failure.reason) for note in notes] == [
-        (root, 1, "lost") for root in failed
-    ]
+    _, torn = leave_out(packets, BatchInfo(number=0, excluded=(excluded,)), Groves())
+    assert [(root, why.reason) for root, why in torn.items()] == [(root, "lost") for root in failed]
 
 
 def test_a_tuple_of_a_grove_goes_with_any_of_its_roots() -> None:
@@ -84,11 +82,11 @@ def test_a_tuple_of_a_grove_goes_with_any_of_its_roots() -> None:
     unknown = elsewhere.plant(u64(9, 10))
     whole = packet(Lineage(u64(near, far, 6, unknown), u64(1, 2, 3, 4)))
     # When a root of the first grove is excluded
-    [left], notes = leave_out([whole], BatchInfo(number=0, excluded=(RootRange(4, 1),)), groves)
+    [left], torn = leave_out([whole], BatchInfo(number=0, excluded=(RootRange(4, 1),)), groves)
     # Then its tuple goes, and so does that of the unknown one; the other roots of the first fail
     assert left.columns()[0].to_list() == ["b", "c"]
     assert left.lineage().roots.tolist() == [far, 6]
-    assert [note.root for note in notes] == [3, 5]
+    assert torn.roots.tolist() == [3, 5]
 
 
 class Unreadable:

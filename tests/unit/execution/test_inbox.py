@@ -6,7 +6,7 @@ from sparkstorm.acking.groves import Groves
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.execution.batch import BatchInfo, Retried
 from sparkstorm.execution.inbox import ACKED, Inbox
-from sparkstorm.execution.packet import Body, Note, Packet, PacketWriter
+from sparkstorm.execution.packet import Body, Packet, PacketWriter
 from sparkstorm.verdicts import Failure, Reason
 
 BATCH = BatchInfo(number=3, retried=(Retried(1, 2, 4), Retried(9, 1, 2), Retried(30, 5, 7)))
@@ -57,9 +57,9 @@ def test_each_root_fails_once_with_the_first_reason() -> None:
     found.fail(2, third)
     found.fail(1, second)
     found.fail(0, first)
-    assert found.notes() == [
-        *(Note(root, 1, first) for root in (1, 2, 3)),
-        *(Note(root, 1, third) for root in (5, 9)),
+    assert list(found.failed().items()) == [
+        *((root, first) for root in (1, 2, 3)),
+        *((root, third) for root in (5, 9)),
     ]
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.groves import Groves, Pieces
 from sparkstorm.acking.ids import make_root, seeds
 from sparkstorm.acking.lineage import Lineage
@@ -25,7 +26,6 @@ from sparkstorm.execution.packet import (
     DRIVER,
     Body,
     Kind,
-    Note,
     Packet,
     PacketWriter,
     Tracking,
@@ -205,10 +205,10 @@ def test_roots_come_back(kind: Kind) -> None:
 
 def test_notes_come_back() -> None:
     """With everything that is known of the failure."""
-    notes = [Note(2**62, 1, FAILURE), Note(3, 50, Failure(reason=Reason.FAILED))]
-    packet = Packet.decode(PacketWriter(4).notes(2, notes))
-    assert (packet.head.kind, packet.head.count) == (Kind.NOTES, 2)
-    assert packet.notes() == notes
+    failed = FailedRoots.of({2**62: FAILURE, 3: Failure(reason=Reason.FAILED), 4: FAILURE})
+    packet = Packet.decode(PacketWriter(4).notes(2, failed))
+    assert (packet.head.kind, packet.head.count) == (Kind.NOTES, 3)
+    assert packet.failed() == failed
 
 
 @pytest.mark.parametrize("kind", [Kind.FATAL, Kind.OUTCOME])

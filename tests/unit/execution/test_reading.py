@@ -28,14 +28,14 @@ from sparkstorm.acking.lineage import Lineage
 from sparkstorm.acking.tally import RootRange
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.columns import make_column
-from sparkstorm.execution.packet import Body, Kind, Note, Packet, PacketWriter
+from sparkstorm.execution.packet import Body, Kind, Packet, PacketWriter
 from sparkstorm.execution.reading import Load, read_loads
 from sparkstorm.execution.report import Report
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
 from sparkstorm.streams import Field, Outputs
 from sparkstorm.topology.grouping import Custom, FieldsGrouping, Grouping, Shuffle
-from sparkstorm.verdicts import Reason
+from sparkstorm.verdicts import Failure, Reason
 
 FIRST = 1000
 
@@ -129,12 +129,12 @@ def queued(plan: Plan, values: list[Any], **more: Any) -> Load:
 
 def read(
     plan: Plan, load: Load, excluded: Sequence[RootRange] = ()
-) -> tuple[dict[int, Any], dict[int, Note], set[int], Report]:
+) -> tuple[dict[int, Any], dict[int, Failure], set[int], Report]:
     """The values sent by root, the notes by root, the roots with an entry, and the report."""
     batch = BatchInfo(number=1, excluded=tuple(excluded))
     sent, [report] = read_loads(plan, 0, [load], batch)
     values: dict[int, Any] = {}
-    notes: dict[int, Note] = {}
+    notes: dict[int, Failure] = {}
     entries: set[int] = set()
     for packet in (Packet.decode(data) for _, data in sent):
         match packet.head.kind:
@@ -144,7 +144,7 @@ def read(
                 roots = packet.lineage().roots.tolist() or made
                 values.update(zip(roots, column.to_list(), strict=True))
             case Kind.NOTES:
-                notes.update({note.root: note for note in packet.notes()})
+                notes.update(packet.failed())
             case Kind.ENTRIES:
                 entries |= set(packet.entries().roots.tolist())
     return values, notes, entries, report
@@ -170,7 +170,7 @@ def test_a_message_that_cannot_be_routed_fails_alone(
     found, notes, entries, report = read(plan, queued(plan, values))
     assert found == {FIRST + n: value for n, value in enumerate(values) if n not in bad}
     assert set(notes) == {FIRST + n for n in bad}
-    assert {note.failure.reason for note in notes.values()} == {Reason.ERROR}
+    assert {note.reason for note in notes.values()} == {Reason.ERROR}
     assert not entries, "nothing completes that was not sent"
     assert report.metrics.emitted == 2
     assert all("a message cannot be sent" in line.text for line in report.lines)
@@ -200,7 +200,7 @@ def test_a_value_that_does_not_fit_fails_its_message_alone(values: tuple[Any, ..
     bad = next(n for n, value in enumerate(values) if isinstance(value, int | float))
     assert found == {FIRST: "a", FIRST + 3: "d"}
     assert set(notes) == {FIRST + bad}
-    assert "field 'f' is declared string" in notes[FIRST + bad].failure.message
+    assert "field 'f' is declared string" in notes[FIRST + bad].message
     assert entries == {FIRST + values.index(None)}
 
 
@@ -208,12 +208,12 @@ def test_each_misfit_is_told_of_its_own_value() -> None:
     """Of a declared type, and of a grouping."""
     plan = plan_of(Log(rows(1, "b", 2.5), "f string"), Shuffle())
     _, notes, _, _ = read(plan, load_of(plan, count=3, split=Split(count=3)))
-    assert "got 1 (int)" in notes[FIRST].failure.message
-    assert "got 2.5 (float)" in notes[FIRST + 2].failure.message
+    assert "got 1 (int)" in notes[FIRST].message
+    assert "got 2.5 (float)" in notes[FIRST + 2].message
     plan = plan_of(Queue(["f"]), FieldsGrouping(("f",)))
     _, notes, _, _ = read(plan, queued(plan, [["a"], ["b"]]))
-    assert "group by ['a']" in notes[FIRST].failure.message
-    assert "group by ['b']" in notes[FIRST + 1].failure.message
+    assert "group by ['a']" in notes[FIRST].message
+    assert "group by ['b']" in notes[FIRST + 1].message
 
 
 def test_a_misfit_keeps_its_root_when_it_is_read_again() -> None:
@@ -258,9 +258,8 @@ def test_a_read_that_is_too_short_or_too_long_fails(pieces: list[Any], split: Sp
     found, notes, entries, report = read(plan, load_of(plan, count=split.count, split=split))
     assert found == {}
     assert not entries
-    [note] = notes.values()
-    assert (note.root, note.count) == (FIRST, split.count)
-    assert "yield None for a position that holds none" in note.failure.message
+    assert set(notes) == set(range(FIRST, FIRST + split.count))
+    assert "yield None for a position that holds none" in notes[FIRST].message
     assert report.metrics.emitted == 0
 
 
@@ -295,9 +294,9 @@ def test_a_read_without_end_fails() -> None:
     plan = plan_of(Endless([], "f string"), Shuffle())
     split = Split(count=3, data={"file": "f.txt"})
     notes = read(plan, load_of(plan, count=3, split=split))[1]
-    [note] = notes.values()
-    assert "{'file': 'f.txt'}" in note.failure.message
-    assert "gave 4 messages or more where 3 were planned" in note.failure.message
+    [message] = {why.message for why in notes.values()}
+    assert "{'file': 'f.txt'}" in message
+    assert "gave 4 messages or more where 3 were planned" in message
 
 
 @pytest.mark.parametrize("odd", [7, Odd(), [], ["a", "b"]])
@@ -307,7 +306,7 @@ def test_a_row_that_is_none_fails_alone(odd: Any) -> None:
     found, notes, *_ = read(plan, load_of(plan, count=3, split=Split(count=3)))
     assert found == {FIRST: "a", FIRST + 2: "c"}
     assert list(notes) == [FIRST + 1]
-    assert notes[FIRST + 1].failure.final
+    assert notes[FIRST + 1].final
 
 
 def test_what_is_skipped_is_counted_by_partition_if_there_are_any() -> None:
@@ -338,7 +337,7 @@ def test_a_direct_tuple_for_a_stranger_fails_alone() -> None:
     found, notes, _, _ = read(plan, queued(plan, ["a", "b", "c"], direct=direct))
     assert found == {FIRST: "a", FIRST + 2: "c"}
     assert "emit_direct to task 999, but the stream's readers are the tasks" in (
-        notes[FIRST + 1].failure.message
+        notes[FIRST + 1].message
     )
 
 
@@ -361,7 +360,7 @@ def test_a_message_that_cannot_be_read_fails_alone(monkeypatch: pytest.MonkeyPat
     load = queued(plan, ["a", Broken(), "c"], direct=direct)
     found, notes, _, _ = read(plan, load)
     assert found == {FIRST: "a", FIRST + 2: "c"}
-    assert notes[FIRST + 1].failure.message.startswith("field 'f': ValueError: invalid literal")
+    assert notes[FIRST + 1].message.startswith("field 'f': ValueError: invalid literal")
     sent, _ = read_loads(plan, 0, [load], BatchInfo(number=1))
     packets = [Packet.decode(data) for _, data in sent]
     targets = {p.head.target: p.count for p in packets if p.head.kind is Kind.DATA}
@@ -384,7 +383,7 @@ def test_messages_are_found_by_their_positions() -> None:
     assert report.metrics.emitted == 3
     assert report.metrics.user == (("skipped", 2.0),)
     assert entries == {FIRST, FIRST + 3}
-    why = {root - FIRST: note.failure for root, note in notes.items()}
+    why = {root - FIRST: note for root, note in notes.items()}
     assert {place: (f.reason, f.message, f.final) for place, f in why.items()} == {
         2: (Reason.EXPIRED, "the source no longer has the message", True),
         5: (Reason.ERROR, "not JSON", True),
@@ -414,7 +413,7 @@ def test_messages_behind_the_split_are_refused() -> None:
     """They were not planned, so they would be processed twice."""
     plan = plan_of(Log([HOLES], "f string"), Shuffle())
     _, notes, _, _ = read(plan, load_of(plan, count=4, split=Split(count=4)))
-    assert "behind the 4 that were planned" in notes[FIRST].failure.message
+    assert "behind the 4 that were planned" in notes[FIRST].message
 
 
 def test_a_row_of_another_length_fails_alone() -> None:
@@ -422,8 +421,8 @@ def test_a_row_of_another_length_fails_alone() -> None:
     plan = plan_of(Log([["a"], ["b", "c"]], "f string"), Shuffle())
     found, notes, _, _ = read(plan, load_of(plan, count=2, split=Split(count=2)))
     assert found == {FIRST: "a"}
-    assert notes[FIRST + 1].failure.message == "it has 2 values, not 1: ['b', 'c']"
-    assert notes[FIRST + 1].failure.final
+    assert notes[FIRST + 1].message == "it has 2 values, not 1: ['b', 'c']"
+    assert notes[FIRST + 1].final
 
 
 class Away(Log):
@@ -437,8 +436,8 @@ def test_a_source_that_is_away_is_not_the_fault_of_its_messages() -> None:
     """That attempt does not count."""
     plan = plan_of(Away([], "f string"), Shuffle())
     _, notes, _, _ = read(plan, load_of(plan, count=2, split=Split(count=2)))
-    assert not notes[FIRST].failure.counted
-    assert not notes[FIRST].failure.final
+    assert not notes[FIRST].counted
+    assert not notes[FIRST].final
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,14 @@
 """What user code raises: its text is that of Python, whichever of many it is."""
 
+import json
 import traceback
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
-from sparkstorm.execution.failures import pack_failures, unpack_failures
+from sparkstorm.acking.failed import FailedRoots
+from sparkstorm.execution.failures import pack_failed, unpack_failed
 from sparkstorm.execution.user_errors import Tracebacks, message_of
 from sparkstorm.verdicts import Failure, Reason
 
@@ -98,16 +101,16 @@ def test_a_long_text_keeps_its_end() -> None:
     assert text.endswith("0000\n")
 
 
-def test_twenty_thousand_failures_are_a_few_bytes_each() -> None:
+def test_tracebacks_that_are_nearly_alike_share_their_lines() -> None:
     """A batch in which a database is away: each tuple fails, all in the same place."""
     texts = Tracebacks()
     failures = [
         Failure(reason=Reason.ERROR, traceback=texts.text(raised(elsewhere, number)))
         for number in range(20_000)
     ]
-    packed = pack_failures(failures)
-    assert unpack_failures(packed) == failures
-    places = sum(len(line) for line in packed["lines"])
-    numbers = sum(len(row["traceback"]) for row in packed["failures"])
-    assert places < 40 * len(failures)
-    assert numbers < 10 * len(failures)
+    roots = np.arange(len(failures), dtype=np.uint64)
+    failed = FailedRoots.first_of_each(roots, failures)
+    packed = pack_failed(failed)
+    assert unpack_failed(packed) == failed
+    lines = json.loads(packed[0])["lines"]
+    assert sum(map(len, lines)) < 40 * len(failures)

@@ -1,0 +1,262 @@
+"""What a bad batch costs the driver: its own code alone, without Spark, in one thread.
+
+``python -m benchmarks.driver_costs [fraction]``, 1 unless given: the part of each size to measure.
+Told are CPU seconds for roots that stay open over many batches, for many loads and ackers, for
+many failures of one thing and of as many, and for tasks that hold tuples of what fails.
+"""
+
+import argparse
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+import sparkstorm as ss
+from sparkstorm.acking.failed import Causes, FailedRoots
+from sparkstorm.acking.ids import U64, make_root, seeds
+from sparkstorm.acking.ledger import Ledger
+from sparkstorm.acking.shares import Entries
+from sparkstorm.acking.tally import HeldRoots, RootRange, Tally, TallyResult
+from sparkstorm.dead_letters import DeadLetterOffice, LetterStore
+from sparkstorm.delivery.counts import Counts
+from sparkstorm.delivery.files import MemoryFiles
+from sparkstorm.delivery.hosted import HostedTask
+from sparkstorm.delivery.plans import BatchPlan
+from sparkstorm.delivery.signals import Signals
+from sparkstorm.delivery.spout_tasks import SpoutTasks
+from sparkstorm.execution.acker import decode_result, encode_result
+from sparkstorm.execution.packet import Kind, Packet, PacketWriter
+from sparkstorm.planning.passes import make_plan
+from sparkstorm.planning.plan import Plan
+from sparkstorm.testing import ManualClock
+from sparkstorm.testing.spouts import FeederSpout
+
+ACKERS = 16
+
+
+class Splits(ss.PartitionedSpout):
+    """As many splits as are asked for, of so many messages each."""
+
+    outputs = "n int"
+
+    def __init__(self, each: int) -> None:
+        self.each = each
+
+    def plan(self, limit: int) -> list[ss.Split]:
+        """A split more."""
+        return [ss.Split(count=min(limit, self.each))]
+
+    def read(self, split: ss.Split) -> Iterator[Sequence[int]]:
+        """Nobody reads here."""
+        yield from ([n] for n in range(split.to_read))
+
+
+class Holder(ss.StatefulBolt):
+    """Holds whatever it gets."""
+
+    def execute(self, tup: ss.Tuple) -> None:
+        """Nobody executes here."""
+
+
+def plan_of(spout: ss.Spout | ss.PartitionedSpout, *, spouts: int = 1, bolts: int = 1) -> Plan:
+    """A topology of one spout and one bolt that holds tuples."""
+    builder = ss.TopologyBuilder()
+    builder.set_spout("spout", spout, spouts)
+    builder.set_bolt("hold", Holder(), bolts).fields_grouping("spout", ["n"])
+    return make_plan(builder.create_topology(), config=ss.Config(), partitions=ACKERS)
+
+
+def cpu_secs(work: Callable[[], object]) -> float:
+    """CPU seconds of this thread for one call."""
+    started = time.thread_time()
+    work()
+    return time.thread_time() - started
+
+
+def results_of(tallies: Sequence[Tally]) -> list[TallyResult]:
+    """What the ackers say, as it arrives in the driver."""
+    return [decode_result(Packet.decode(row)) for row in rows_of(tallies)]
+
+
+def rows_of(tallies: Sequence[Tally]) -> list[bytes]:
+    """What the ackers say, as it travels."""
+    return [
+        PacketWriter(n).for_driver(Kind.OUTCOME, encode_result(tally.result()))
+        for n, tally in enumerate(tallies)
+    ]
+
+
+def open_windows(batches: int, *, each: int = 10, ackers: int = ACKERS) -> float:
+    """Settle a batch while that many earlier ones have so many roots open each; all get a share."""
+    ledger = Ledger(30.0, 0.0)
+    every: list[U64] = []
+    for number in range(batches):
+        span = RootRange(make_root(1, 1000 * number), 1000)
+        tally = Tally([span], 0, 1)
+        roots = np.arange(span.first, span.first + span.count, dtype=np.uint64)
+        tally.add(Entries(roots[each:], seeds(roots[each:])))
+        tally.hold(roots[:each])
+        every.append(roots[:each])
+        ledger.begin([span])
+        ledger.settle([span], [tally.result()], 0.0)
+    late = np.concatenate(every)
+    tallies = [Tally([], acker, ackers) for acker in range(ackers)]
+    for acker, tally in enumerate(tallies):
+        mine = late[late % np.uint64(ackers) == acker]
+        tally.add(Entries(mine, np.ones(len(mine), np.uint64)))
+    results = [tally.result() for tally in tallies]
+    return cpu_secs(lambda: ledger.settle([], results, 1.0))
+
+
+def many_loads(loads: int, ackers: int) -> float:
+    """Decode and settle a batch of loads of ten messages each, all complete."""
+    spans = [RootRange(make_root(1 + n % 50, 1000 * n), 10) for n in range(loads)]
+    ledger = Ledger(30.0, 0.0)
+    ledger.begin(spans)
+    tallies = [Tally(spans, acker, ackers) for acker in range(ackers)]
+    roots = np.concatenate([np.arange(s.first, s.first + 10, dtype=np.uint64) for s in spans])
+    for acker, tally in enumerate(tallies):
+        mine = roots[roots % np.uint64(ackers) == acker]
+        tally.add(Entries(mine, seeds(mine)))
+    rows = rows_of(tallies)
+
+    def settle() -> None:
+        results = [decode_result(Packet.decode(row)) for row in rows]
+        verdicts = ledger.settle(spans, results, 1.0)
+        if len(verdicts.acked) != 10 * loads:
+            raise AssertionError("not all roots were acked")
+
+    return cpu_secs(settle)
+
+
+def failure_of(task: int, text: str) -> ss.Failure:
+    """As a bolt fails whose database is away."""
+    trace = "".join(f'  File "lib/level_{n}.py", line {n}, in call\n' for n in range(20))
+    return ss.Failure(
+        reason=ss.Reason.ERROR,
+        component="hold",
+        task=task,
+        message=text,
+        traceback=f"Traceback (most recent call last):\n{trace}{text}\n",
+    )
+
+
+def failing(roots: U64, *, tasks: int, texts: bool) -> list[Tally]:
+    """Ackers that were told by so many tasks that all roots failed, each with a text of its own."""
+    tallies = [Tally([RootRange(int(roots[0]), len(roots))], n, ACKERS) for n in range(ACKERS)]
+    for task in range(tasks):
+        mine = roots[task::tasks]
+        causes = Causes()
+        if texts:
+            each = [causes.share(failure_of(task, f"key {root} timed out")) for root in mine]
+            failed = FailedRoots.first_of_each(mine, each)
+        else:
+            failed = FailedRoots.alike(mine, failure_of(task, "ConnectionError: it is away"))
+        for acker, tally in enumerate(tallies):
+            part = failed.select(mine % np.uint64(ACKERS) == acker)
+            if len(part):
+                tally.fail(part)
+    return tallies
+
+
+def failures(
+    messages: int, *, tasks: int, texts: bool = False, each: int = 1000
+) -> tuple[float, int]:
+    """Take in a batch all of whose messages failed, in loads of so many each; write down the rest.
+
+    Returns CPU seconds, and bytes that came from the ackers.
+    """
+    plan = plan_of(Splits(each), bolts=tasks)
+    number = plan.tasks["spout"].start
+    roots = np.arange(messages, dtype=np.uint64) + np.uint64(make_root(number, 0))
+    rows = rows_of(failing(roots, tasks=tasks, texts=texts))
+    spouts = SpoutTasks(plan, office(), Counts(), threading.Event(), None, lambda _: None)
+    task = spouts.partitioned[number]
+    task.open(None, (), 0.0)
+    for n, piece in enumerate(task.plan(messages, messages // each, fresh=True, now=0.0)):
+        task.load(piece, each * n, n)
+    ledger = Ledger(30.0, 0.0)
+    span = RootRange(int(roots[0]), messages)
+    ledger.begin([span])
+
+    def deliver() -> None:
+        results = [decode_result(Packet.decode(row)) for row in rows]
+        spouts.give(ledger.settle([span], results, 1.0), 1.0)
+        outstanding = tuple(task.outstanding())
+        BatchPlan(number=1, run="", outstanding=outstanding).to_json()
+        if task.waiting_retries != messages:
+            raise AssertionError("not all messages wait for a retry")
+
+    return cpu_secs(deliver), sum(map(len, rows))
+
+
+def hosted(messages: int) -> float:
+    """Tell a hosted spout of that many failures."""
+    feeder = FeederSpout("n int")
+    plan = plan_of(feeder)
+    number = plan.tasks["spout"].start
+    task = HostedTask(plan, "spout", number, lambda *_: None, threading.Event(), office())
+    task.open()
+    for n in range(messages):
+        feeder.feed([n], msg_id=n)
+        task.step(messages + 1)
+    loads = task.plan(messages, 0, 0)
+    first = loads[0][0].first
+    roots = np.arange(messages, dtype=np.uint64) + np.uint64(first or 0)
+    failed = FailedRoots.alike(roots, failure_of(9, "away"))
+    return cpu_secs(lambda: task.deliver(np.empty(0, np.uint64), failed))
+
+
+def signals(holders: int, roots: int) -> tuple[float, int]:
+    """Tell so many tasks, which share the roots among them, that all of these failed."""
+    plan = plan_of(FeederSpout("n int"), bolts=holders)
+    tasks = np.array(plan.tasks["hold"], np.int32)
+    every = np.arange(roots, dtype=np.uint64)
+    made = Signals(plan)
+    held = HeldRoots(every, tasks[(every % np.uint64(holders)).astype(np.int64)])
+    failed = FailedRoots.alike(every, failure_of(1, "away"))
+    sent = 0
+
+    def tell() -> None:
+        nonlocal sent
+        made.note_held(held, np.ones(roots, np.bool_))
+        made.note_ended(np.empty(0, np.uint64), failed)
+        sent = sum(len(signal.packet) for signal in made.take())
+
+    return cpu_secs(tell), sent
+
+
+def office() -> DeadLetterOffice:
+    """Letters that are kept in memory."""
+    return DeadLetterOffice("costs", LetterStore(MemoryFiles()), ManualClock())
+
+
+def main() -> None:
+    """Measure all of it and print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("fraction", type=float, nargs="?", default=1.0)
+    part = parser.parse_args().fraction
+
+    def size(whole: int) -> int:
+        return max(1, int(whole * part))
+
+    windows = size(2000)
+    print(f"{windows:,} batches with open roots, {ACKERS} ackers: {open_windows(windows):.3f} s")
+    for ackers in (ACKERS, size(1000)):
+        loads = size(1000)
+        print(f"{loads:,} loads, {ackers:,} ackers: {many_loads(loads, ackers):.3f} s")
+    for texts, what in ((False, "one text"), (True, "a text of their own each")):
+        count, tasks = size(1_000_000) // 1000 * 1000, size(1000)
+        secs, nbytes = failures(count, tasks=tasks, texts=texts)
+        told = f"{secs:.3f} s, {nbytes / 1e6:.1f} MB from the ackers"
+        print(f"{count:,} failures of {tasks:,} tasks, {what}: {told}")
+    count = size(100_000)
+    print(f"{count:,} failures of a hosted spout: {hosted(count):.3f} s")
+    holders, roots = size(200), size(1_000_000)
+    secs, nbytes = signals(holders, roots)
+    print(f"{holders:,} holders of {roots:,} failed roots: {secs:.3f} s, {nbytes / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,268 @@
+"""Roots that failed, grouped by cause: a million may fail of one thing, which is told once."""
+
+from collections.abc import Callable, Hashable, ItemsView, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparkstorm.acking.ids import U64
+from sparkstorm.acking.lineage import Indexes
+from sparkstorm.verdicts import Failure
+
+__all__ = ["Causes", "FailedRoots"]
+
+_MOST_TEXTS = 1000
+"""Different texts of one task, or one acker, in one batch."""
+
+_MOST_CHARS = 500_000
+"""Characters of all of them. An acker sends no more than that to the driver."""
+
+_CAUSE_CHARS = 100
+"""What a cause takes beside its text: the same text of many tasks is as many causes."""
+
+_MAX_MESSAGE_CHARS = 2100
+"""A longer text keeps its beginning; texts of exceptions are cut before, a little shorter."""
+
+_EXAMPLE_CHARS = 200
+
+
+@final
+class FailedRoots(Mapping[int, Failure]):
+    """Ascending roots, each with the number of its failure among ``causes``; a read-only mapping.
+
+    Work on the arrays, or on groups of roots, where there may be many roots. Not every one of the
+    causes need occur: parts share those of the whole.
+    """
+
+    __slots__ = ("_numbers", "causes", "roots", "which")
+
+    def __init__(
+        self,
+        roots: U64,
+        which: Indexes,
+        causes: tuple[Failure, ...],
+        numbers: tuple[Indexes, Indexes] | None = None,
+    ) -> None:
+        self.roots = roots
+        self.which = which
+        self.causes = causes
+        self._numbers = numbers
+
+    @classmethod
+    def none(cls) -> "FailedRoots":
+        """Return no roots."""
+        return cls(np.empty(0, np.uint64), np.empty(0, np.int64), ())
+
+    @classmethod
+    def alike(cls, roots: U64, failure: Failure) -> "FailedRoots":
+        """Return ascending roots that all failed in one way."""
+        return cls(roots, np.zeros(len(roots), np.int64), (failure,))
+
+    @classmethod
+    def of(cls, failures: Mapping[int, Failure]) -> "FailedRoots":
+        """Group the failures of a mapping by root."""
+        if isinstance(failures, FailedRoots):
+            return failures
+        roots = np.array(list(failures), np.uint64)
+        return cls.first_of_each(roots, list(failures.values()))
+
+    @classmethod
+    def first_of_each(cls, roots: U64, failures: Iterable[Failure]) -> "FailedRoots":
+        """Group failures of roots in any order; of several of one root the first counts."""
+        numbers: dict[Failure, int] = {}
+        each = [numbers.setdefault(failure, len(numbers)) for failure in failures]
+        return cls._first(roots, np.array(each, np.int64), tuple(numbers))
+
+    @classmethod
+    def merge(cls, parts: Sequence["FailedRoots"]) -> "FailedRoots":
+        """Return the roots of all parts; the first part that has a root tells its failure."""
+        parts = [part for part in parts if len(part.roots)]
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return cls.none()
+        numbers: dict[Failure, int] = {}
+        which = []
+        for part in parts:
+            same = [numbers.setdefault(cause, len(numbers)) for cause in part.causes]
+            which.append(np.array(same, np.int64)[part.which])
+        roots = np.concatenate([part.roots for part in parts])
+        return cls._first(roots, np.concatenate(which), tuple(numbers))
+
+    @classmethod
+    def _first(cls, roots: U64, which: Indexes, causes: tuple[Failure, ...]) -> "FailedRoots":
+        each, first = np.unique(roots, return_index=True)
+        return cls(each, which[first], causes)
+
+    def __len__(self) -> int:
+        return len(self.roots)
+
+    def __iter__(self) -> Iterator[int]:
+        roots: list[int] = self.roots.tolist()
+        return iter(roots)
+
+    def __getitem__(self, root: int) -> Failure:
+        slot = int(np.searchsorted(self.roots, np.uint64(root)))
+        if slot == len(self.roots) or int(self.roots[slot]) != root:
+            raise KeyError(root)
+        return self.causes[int(self.which[slot])]
+
+    def items(self) -> ItemsView[int, Failure]:
+        """The roots with their failures, ascending."""
+        causes = self.causes
+        pairs = zip(self.roots.tolist(), self.which.tolist(), strict=True)
+        return {root: causes[number] for root, number in pairs}.items()
+
+    def __repr__(self) -> str:
+        return f"FailedRoots({len(self.roots)} roots, {len(self.causes)} causes)"
+
+    @property
+    def first(self) -> Failure:
+        """The failure of the first root; there must be one."""
+        return self.causes[int(self.which[0])]
+
+    def select(self, chosen: NDArray[Any]) -> "FailedRoots":
+        """Return some of the roots, by marks or ascending positions."""
+        return FailedRoots(self.roots[chosen], self.which[chosen], self.causes, self._numbers)
+
+    def between(self, first: int, stop: int) -> "FailedRoots":
+        """Return the roots from ``first`` up to ``stop``; nothing is copied."""
+        start, end = np.searchsorted(self.roots, np.array([first, stop], np.uint64))
+        return self.slice(int(start), int(end))
+
+    def slice(self, start: int, stop: int) -> "FailedRoots":
+        """Return the roots at positions from ``start`` up to ``stop``; nothing is copied."""
+        return FailedRoots(
+            self.roots[start:stop], self.which[start:stop], self.causes, self._numbers
+        )
+
+    def without(self, roots: U64) -> "FailedRoots":
+        """Return all but these roots."""
+        return self.select(~np.isin(self.roots, roots))
+
+    def changed(self, change: Callable[[Failure], Failure]) -> "FailedRoots":
+        """Return the same roots with other failures; the change is made once per cause."""
+        return FailedRoots(self.roots, self.which, tuple(map(change, self.causes)))
+
+    def compact(self) -> "FailedRoots":
+        """Return the same without causes that do not occur."""
+        used, which = np.unique(self.which, return_inverse=True)
+        if len(used) == len(self.causes):
+            return self
+        return FailedRoots(self.roots, which, tuple(self.causes[n] for n in used.tolist()))
+
+    def counts(self) -> list[tuple[Failure, int]]:
+        """Return each cause that occurs with the number of its roots, the first root's first."""
+        counts = np.bincount(self.which, minlength=len(self.causes)).tolist()
+        first = np.zeros(len(self.causes), np.int64)
+        first[self.which[::-1]] = np.arange(len(self.which))[::-1]
+        order = np.argsort(first, kind="stable").tolist()
+        return [(self.causes[number], counts[number]) for number in order if counts[number]]
+
+    def by_way(self) -> "list[FailedRoots]":
+        """Return the roots in groups that failed in one way: what decides on the next try."""
+        ways = self._alike()[0][self.which]
+        return [self.select(ways == way) for way in np.unique(ways).tolist()]
+
+    def by_text(self, first: int) -> list[tuple[Failure, list[tuple[int, int]]]]:
+        """Return each text with the places of its roots, counted from ``first``, as ranges.
+
+        In the order of the roots; what differs in nothing but task and traceback is one text.
+        """
+        if not len(self.roots):
+            return []
+        texts = self._alike()[1][self.which]
+        order = np.argsort(texts, kind="stable")
+        texts, places = texts[order], (self.roots[order] - np.uint64(first)).astype(np.int64)
+        is_other = np.diff(texts) != 0
+        ends = np.flatnonzero(is_other | (np.diff(places) != 1))
+        starts = np.concatenate([[0], ends + 1])
+        stops = places[np.concatenate([ends, [-1]])] + 1
+        runs = list(zip(places[starts].tolist(), stops.tolist(), strict=True))
+        begins = np.flatnonzero(np.concatenate([[True], is_other])[starts]).tolist()
+        causes = self.which[order[starts[begins]]].tolist()
+        found = [
+            (self.causes[cause], runs[begin:end])
+            for cause, begin, end in zip(causes, begins, [*begins[1:], len(runs)], strict=True)
+        ]
+        return sorted(found, key=lambda text: text[1][0])
+
+    def _alike(self) -> tuple[Indexes, Indexes]:
+        """For each cause the numbers of its way and of its text.
+
+        Worked out once; parts made after that share it.
+        """
+        if self._numbers is None:
+            ways: dict[Hashable, int] = {}
+            texts: dict[Hashable, int] = {}
+            pairs = []
+            for why in self.causes:
+                way = why.reason, why.component, why.attempt, why.final, why.counted
+                number = ways.setdefault(way, len(ways))
+                pairs.append((number, texts.setdefault((number, why.message), len(texts))))
+            numbers = np.array(pairs, np.int64).reshape(-1, 2)
+            self._numbers = numbers[:, 0], numbers[:, 1]
+        return self._numbers
+
+    def share_groups(self) -> None:
+        """Work out now what :meth:`by_way` and :meth:`by_text` need, for all parts made later."""
+        self._alike()
+
+
+@final
+class Causes:
+    """Keeps the different failures of a task or acker in one batch, few and short enough to travel.
+
+    Whatever finds no room any more shares one failure with all others of its kind, which says so:
+    else a million errors that quote their message would be a million texts for the driver.
+    """
+
+    def __init__(self, texts: int = _MOST_TEXTS, chars: int = _MOST_CHARS) -> None:
+        self._most = texts
+        self._chars_left = chars
+        self._kept: dict[Failure, Failure] = {}
+        self._texts: set[str] = set()
+        self._lines: set[str] = set()
+        self._others: dict[Failure, Failure] = {}
+        self._examples: dict[Failure, str] = {}
+
+    def share(self, failure: Failure) -> Failure:
+        """Return the failure to tell of instead: an equal one, or what stands for many."""
+        kept = self._kept.get(failure)
+        if kept is not None:
+            return kept
+        short = _shortened(failure)
+        if short is not failure:
+            return self.share(short)
+        lines = set(failure.traceback.splitlines()) - self._lines
+        text = {failure.message} - self._texts
+        chars = _CAUSE_CHARS + sum(map(len, lines | text))
+        if chars > self._chars_left or len(self._texts) + len(text) > self._most:
+            return self._other(failure)
+        self._chars_left -= chars
+        self._lines |= lines
+        self._texts |= text
+        self._kept[failure] = failure
+        return failure
+
+    def _other(self, failure: Failure) -> Failure:
+        kind = replace(failure, message="", traceback="")
+        other = self._others.get(kind)
+        if other is None:
+            example = self._examples.setdefault(replace(kind, task=0), failure.message)
+            text = (
+                f"{example[:_EXAMPLE_CHARS]} (of the failures of one batch that differ in "
+                f"their text, at most {self._most:,} keep it; this one stands for all the others)"
+            )
+            other = self._others[kind] = replace(kind, message=text)
+        return other
+
+
+def _shortened(failure: Failure) -> Failure:
+    text = failure.message
+    if len(text) <= _MAX_MESSAGE_CHARS:
+        return failure
+    end = f"… ({len(text):,} characters)"
+    return replace(failure, message=text[: _MAX_MESSAGE_CHARS - len(end)] + end)
