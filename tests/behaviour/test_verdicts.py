@@ -155,7 +155,7 @@ def test_memory_is_bounded_when_a_bolt_never_acks(run_locally: Any) -> None:
             pending.append(play.statistics().pending)
         statistics = play.drain()
     assert max(pending) == 20
-    assert max(held[:100]) == max(held[100:]) == 20 * 13
+    assert max(held[:100]) == max(held[100:]) == 20 * 17
     assert held[-1] == 0
     assert spout.given_up == list(range(300))
     assert (statistics.acked, statistics.failures) == (0, {"timeout": 900})
