@@ -17,8 +17,9 @@ from sparkstorm.acking.failed import Causes, FailedRoots
 from sparkstorm.acking.ids import U64, make_root, seeds
 from sparkstorm.acking.ledger import Ledger
 from sparkstorm.acking.shares import Entries
-from sparkstorm.acking.tally import HeldRoots, RootRange, Tally, TallyResult
+from sparkstorm.acking.tally import HeldRoots, RootIndex, RootRange, Tally, TallyResult
 from sparkstorm.dead_letters import DeadLetterOffice, LetterStore
+from sparkstorm.delivery.coordinator import Coordinator
 from sparkstorm.delivery.counts import Counts
 from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.delivery.hosted import HostedTask
@@ -59,12 +60,19 @@ class Holder(ss.StatefulBolt):
         """Nobody executes here."""
 
 
-def plan_of(spout: ss.Spout | ss.PartitionedSpout, *, spouts: int = 1, bolts: int = 1) -> Plan:
-    """A topology of one spout and one bolt that holds tuples."""
+def plan_of(
+    spout: ss.Spout | ss.PartitionedSpout,
+    *,
+    spouts: int = 1,
+    bolts: int = 1,
+    partitions: int = ACKERS,
+) -> Plan:
+    """A topology of one spout and one bolt that holds tuples, with batches of any size."""
+    config = ss.Config(batch_min_messages=100 * partitions, batch_max_messages=100 * partitions)
     builder = ss.TopologyBuilder()
     builder.set_spout("spout", spout, spouts)
     builder.set_bolt("hold", Holder(), bolts).fields_grouping("spout", ["n"])
-    return make_plan(builder.create_topology(), config=ss.Config(), partitions=ACKERS)
+    return make_plan(builder.create_topology(), config=config, partitions=partitions)
 
 
 def cpu_secs(work: Callable[[], object]) -> float:
@@ -128,6 +136,25 @@ def many_loads(loads: int, ackers: int) -> float:
             raise AssertionError("not all roots were acked")
 
     return cpu_secs(settle)
+
+
+def batches(partitions: int, *, spouts: int, each: int = 100) -> float:
+    """Plan, finish and commit a batch of so many messages for each partition, four times."""
+    plan = plan_of(Splits(each), spouts=spouts, bolts=partitions, partitions=partitions)
+    coordinator = Coordinator(plan, MemoryFiles(), ManualClock())
+    coordinator.open()
+    spent = 0.0
+    for number in range(4):
+        spent += cpu_secs(lambda n=number: coordinator.next_batch(n) and coordinator.loads(n))
+        info = coordinator.info(number)
+        tallies = [Tally(info.ranges, n, len(plan.ackers)) for n in range(len(plan.ackers))]
+        roots = RootIndex(info.ranges).roots()
+        for n, tally in enumerate(tallies):
+            mine = roots[roots % np.uint64(len(tallies)) == n]
+            tally.add(Entries(mine, seeds(mine)))
+        rows = rows_of(tallies)
+        spent += cpu_secs(lambda n=number, rows=rows: coordinator.finish(n, rows, 1.0))
+    return spent / 4
 
 
 def failure_of(task: int, text: str) -> ss.Failure:
@@ -246,6 +273,10 @@ def main() -> None:
     for ackers in (ACKERS, size(1000)):
         loads = size(1000)
         print(f"{loads:,} loads, {ackers:,} ackers: {many_loads(loads, ackers):.3f} s")
+    for spouts in (1, size(1000)):
+        partitions = size(1000)
+        secs = batches(partitions, spouts=spouts)
+        print(f"a batch of {partitions:,} partitions and {spouts:,} spout tasks: {secs:.3f} s")
     for texts, what in ((False, "one text"), (True, "a text of their own each")):
         count, tasks = size(1_000_000) // 1000 * 1000, size(1000)
         secs, nbytes = failures(count, tasks=tasks, texts=texts)

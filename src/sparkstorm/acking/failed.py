@@ -225,8 +225,8 @@ class Causes:
         self._kept: dict[Failure, Failure] = {}
         self._texts: set[str] = set()
         self._lines: set[str] = set()
-        self._others: dict[Failure, Failure] = {}
-        self._examples: dict[Failure, str] = {}
+        self._others: dict[Hashable, Failure] = {}
+        self._examples: dict[Hashable, str] = {}
 
     def share(self, failure: Failure) -> Failure:
         """Return the failure to tell of instead: an equal one, or what stands for many."""
@@ -236,27 +236,29 @@ class Causes:
         short = _shortened(failure)
         if short is not failure:
             return self.share(short)
+        is_new = failure.message not in self._texts
+        if is_new and len(self._texts) >= self._most:
+            return self._other(failure)
         lines = set(failure.traceback.splitlines()) - self._lines
-        text = {failure.message} - self._texts
-        chars = _CAUSE_CHARS + sum(map(len, lines | text))
-        if chars > self._chars_left or len(self._texts) + len(text) > self._most:
+        chars = _CAUSE_CHARS + len(failure.message) * is_new + sum(map(len, lines))
+        if chars > self._chars_left:
             return self._other(failure)
         self._chars_left -= chars
         self._lines |= lines
-        self._texts |= text
+        self._texts.add(failure.message)
         self._kept[failure] = failure
         return failure
 
-    def _other(self, failure: Failure) -> Failure:
-        kind = replace(failure, message="", traceback="")
-        other = self._others.get(kind)
+    def _other(self, why: Failure) -> Failure:
+        kind = why.reason, why.component, why.attempt, why.final, why.counted
+        other = self._others.get((kind, why.task))
         if other is None:
-            example = self._examples.setdefault(replace(kind, task=0), failure.message)
+            example = self._examples.setdefault(kind, why.message[:_EXAMPLE_CHARS])
             text = (
-                f"{example[:_EXAMPLE_CHARS]} (of the failures of one batch that differ in "
-                f"their text, at most {self._most:,} keep it; this one stands for all the others)"
+                f"{example} (of the failures of one batch that differ in their text, at most "
+                f"{self._most:,} keep it; this one stands for all the others)"
             )
-            other = self._others[kind] = replace(kind, message=text)
+            other = self._others[kind, why.task] = replace(why, message=text, traceback="")
         return other
 
 

@@ -1,6 +1,6 @@
 """Tasks of partitioned spouts: only offsets pass the driver, messages are read by executors."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple, final
@@ -268,9 +268,8 @@ class PartitionedTask:
                 del self._pending[first]
         self._bury(given_up, now)
 
-    def outstanding(self, committing: Iterable[int] = ()) -> list[Outstanding]:
+    def outstanding(self, committing: Collection[int] = frozenset()) -> list[Outstanding]:
         """What is owed and not in these loads (by their first roots)."""
-        skip = set(committing)
         owed = [
             Outstanding(
                 owner=self.owner,
@@ -279,7 +278,7 @@ class PartitionedTask:
                 since=pending.since,
             )
             for first, pending in self._pending.items()
-            if first not in skip
+            if first not in committing
         ]
         return [*owed, *self._retries, *self._suspects]
 
@@ -363,15 +362,15 @@ def partitions_of(
         tasks: its tasks.
         counts: what tasks have counted, by component and task.
     """
-    found: dict[str, tuple[PartitionStatistics, ...]] = {}
+    found: dict[str, list[PartitionStatistics]] = {}
     for task in tasks:
         user = dict(counts.get(task.component, {}).get(task.task, TaskMetrics()).user)
         stand = (
             replace(one, skipped=int(user.get(skipped_in(one.partition), 0)))
             for one in task.spout.partitions()
         )
-        found[task.component] = (*found.get(task.component, ()), *stand)
-    return found
+        found.setdefault(task.component, []).extend(stand)
+    return {component: tuple(stand) for component, stand in found.items()}
 
 
 def _each(positions: Positions) -> Iterator[int]:

@@ -1,6 +1,7 @@
 """What the next batch holds: shares for each spout task, spread over the partitions."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import final
@@ -16,13 +17,14 @@ from sparkstorm.delivery.plans import BatchPlan, Outstanding, PlannedLoad
 from sparkstorm.delivery.remembered import company_of, encode_tries, left_behind
 from sparkstorm.delivery.replays import ReplayLot, Replays
 from sparkstorm.delivery.sizing import BatchSizer
+from sparkstorm.delivery.spread import Spread
 from sparkstorm.execution.reading import Load
 from sparkstorm.planning.plan import Plan
 
 __all__ = ["BatchPlanner"]
 
 _SPREAD_FROM = 64
-"""Hosted messages are spread over the partitions if each gets at least this many."""
+"""Messages of one spout task are spread over the partitions if each gets at least this many."""
 
 _FIRST_GUESS_BYTES = 100.0
 """What messages have of which only executors know, until their spout says so."""
@@ -128,22 +130,24 @@ class BatchPlanner:
             *self._partitioned.values(),
         ]
         width = min((width for task in tasks for width in task.widths), default=0)
-        limit = min(company_of(width), self._sizer.limit)
+        left = min(company_of(width), self._sizer.limit)
+        spread = Spread(self._plan.partitions, number)
         loads: list[PlannedLoad] = []
         for task in tasks if width else ():
-            left = limit - sum(planned.load.count for planned in loads)
             if left <= 0:
                 break
             if isinstance(task, HostedTask):
-                loads += self._load_hosted(task, left, number % self._plan.partitions, 0, width)
+                planned = self._load_hosted(task, left, number % self._plan.partitions, 0, width)
             else:
-                loads += self._load_pieces(number, task, task.plan_suspects(left, width))
+                planned = self._load_pieces(spread, task, task.plan_suspects(left, width))
+            left -= sum(one.load.count for one in planned)
+            loads += planned
         return loads
 
     def _plan_others(self, number: int, *, fresh: bool, now: float) -> list[PlannedLoad]:
         """Fill a batch: each in turn has its share of what those before it have left."""
         left, loads, lots = self._sizer.limit, [], []
-        turns = self._turns(number)
+        turns, spread = self._turns(number), Spread(self._plan.partitions, number)
         for others, turn in zip(reversed(range(len(turns))), turns, strict=True):
             share = -(-left // (others + 1))
             if isinstance(turn, Replays):
@@ -153,7 +157,7 @@ class BatchPlanner:
             if isinstance(turn, HostedTask):
                 planned = self._plan_hosted(number, turn, share)
             else:
-                planned = self._plan_partitioned(number, turn, share, fresh=fresh, now=now)
+                planned = self._plan_partitioned(spread, turn, share, fresh=fresh, now=now)
             left -= sum(one.load.count for one in planned)
             loads += planned
         return loads + self._plan_replays(number, lots, loads)
@@ -247,25 +251,24 @@ class BatchPlanner:
         return planned
 
     def _plan_partitioned(
-        self, number: int, task: PartitionedTask, share: int, *, fresh: bool, now: float
+        self, spread: Spread, task: PartitionedTask, share: int, *, fresh: bool, now: float
     ) -> list[PlannedLoad]:
-        partitions = self._plan.partitions
         room = max(0, self.pending_limit(task.task) - task.pending)
-        pieces = task.plan(share, partitions, fresh=fresh, now=now, room=room)
-        return self._load_pieces(number, task, pieces)
+        # tasks together as many as there are partitions, and one alone, if it has enough for them
+        fair = -(-self._plan.partitions // len(self._partitioned))
+        wanted = min(self._plan.partitions, max(fair, share // _SPREAD_FROM))
+        pieces = task.plan(share, wanted, fresh=fresh, now=now, room=room)
+        return self._load_pieces(spread, task, pieces)
 
     def _load_pieces(
-        self, number: int, task: PartitionedTask, pieces: Iterable[Piece]
+        self, spread: Spread, task: PartitionedTask, pieces: Iterable[Piece]
     ) -> list[PlannedLoad]:
-        partitions = self._plan.partitions
-        weights = [0] * partitions
         planned = []
         for lane, piece in enumerate(pieces):
             split = piece.split
-            lightest = min(range(partitions), key=lambda p: (weights[p], (p - number) % partitions))
-            weights[lightest] += split.count
+            partition = spread.lightest(split.count)
             load = task.load(piece, self._next(task.task), lane)
-            planned.append(self._planned(load, lightest, piece.attempt, piece.since))
+            planned.append(self._planned(load, partition, piece.attempt, piece.since))
             if split.size:
                 self._planned_bytes[task.task].note(split.size / split.count, split.count)
         return planned
@@ -275,10 +278,11 @@ class BatchPlanner:
     ) -> list[PlannedLoad]:
         """Dead letters that were asked for again: loads beside those of their spouts' tasks."""
         planned: list[PlannedLoad] = []
+        lanes = Counter(one.load.task for one in beside)
         for lot in lots:
-            lane = sum(p.load.task == lot.task for p in (*beside, *planned))
             partition = (number + len(planned)) % self._plan.partitions
-            planned.append(self._plan_lot(lot, partition, lane))
+            planned.append(self._plan_lot(lot, partition, lanes[lot.task]))
+            lanes[lot.task] += 1
         return planned
 
     def _plan_lot(self, lot: ReplayLot, partition: int, lane: int) -> PlannedLoad:

@@ -42,6 +42,13 @@ def test_loads_cost_each_as_much_as_the_one_before() -> None:
     assert ratio(lambda: costs(500, 16), lambda: costs(2000, 16)) < 8
 
 
+def test_a_batch_costs_each_partition_and_spout_task_as_much_as_the_one_before() -> None:
+    """Five times as many of both, at fifteen times the price at most."""
+    costs = COSTS["batches"]
+    small, large = (lambda n=n: costs(n, spouts=n) for n in (100, 500))
+    assert ratio(small, large) < 15
+
+
 def test_failures_cost_the_same_over_however_many_loads_they_are_spread() -> None:
     """100,000 of 100 loads, and of 1,000."""
     costs = COSTS["failures"]
@@ -60,8 +67,8 @@ def test_failures_cost_each_as_much_as_the_one_before(texts: bool) -> None:
 @pytest.mark.parametrize("texts", [False, True])
 def test_what_failures_weigh_is_bounded(texts: bool) -> None:
     """A few bytes for each root, and the texts that there is room for, whatever they are."""
-    _, nbytes = COSTS["failures"](100_000, tasks=100, texts=texts)
-    assert nbytes < 100_000 * 9 + 16 * 600_000 * texts + 16 * 100 * 400
+    _, nbytes = COSTS["failures"](50_000, tasks=100, texts=texts)
+    assert nbytes < 50_000 * 9 + 16 * 600_000 * texts + 16 * 100 * 400
 
 
 def test_one_cause_stays_one_cause() -> None:
