@@ -24,6 +24,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from sparkstorm.errors import BatchError, ConfigError
 from sparkstorm.execution.batch import BatchInfo, Purpose
 from sparkstorm.spark.driver.causes import cause_of, is_fault_of_state_store
+from sparkstorm.spark.driver.start_failures import start_failure
 from sparkstorm.spark.rows import BATCH_PROPERTY
 
 __all__ = ["BatchJobs", "JobError"]
@@ -51,8 +52,8 @@ class BatchJobs:
 
         Raises:
             JobError: the job failed, or took longer than the limit.
-            BatchError: Spark could not load or write the state. Like any other error, it is no
-                message's fault.
+            BatchError: Spark could not load or write the state, or start Python workers. Like any
+                other error, it is no message's fault.
         """
         self._context.setLocalProperty(BATCH_PROPERTY, info.to_json())
         limit = _TimeLimit(limit_secs, self._cancel)
@@ -68,6 +69,8 @@ class BatchJobs:
                 raise
             if limit.expired:
                 raise JobError(f"it took longer than {limit_secs:.1f} s", hung=True) from error
+            if (failure := start_failure(error)) is not None:
+                raise BatchError(failure.value) from error
             if is_fault_of_state_store(error):
                 raise BatchError(f"Spark cannot keep the state: {cause_of(error)}") from error
             raise JobError(cause_of(error), hung=False) from error

@@ -17,6 +17,7 @@ from sparkstorm.errors import SparkLostError
 __all__ = ["Jvm", "stop_session"]
 
 _END_SECS = 5.0
+_GENERATION = "SPARKSTORM_WORKERS"
 
 
 @final
@@ -43,6 +44,15 @@ class Jvm:
         """Whether somebody stopped the Spark context, so that no query can run on it."""
         java_context = self._context._jsc  # noqa: SLF001
         return java_context is None or bool(java_context.sc().isStopped())
+
+    def renew_workers(self) -> None:
+        """Let Spark start the Python workers of the next query in another way than until now.
+
+        Each executor, and the driver, keep one factory of workers for each environment that workers
+        are started with. So another variable makes another factory, wherever the broken one is.
+        """
+        environment = self._context.environment
+        environment[_GENERATION] = str(int(environment.get(_GENERATION, "1")) + 1)
 
     def lost(self) -> SparkLostError:
         """Return the error that says how it ended.
