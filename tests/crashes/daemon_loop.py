@@ -11,6 +11,7 @@ import argparse
 import json
 import random
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -50,16 +51,16 @@ class Killer(threading.Thread):
 
     def run(self) -> None:
         """Look for new daemons; and now and then end what has started."""
-        rounds = int(self._options.pause / _LOOK_SECS)
-        for look in range(1, int(self._options.secs / _LOOK_SECS)):
-            if self.over.wait(_LOOK_SECS):
-                return
+        end = time.monotonic() + self._options.secs
+        next_round = time.monotonic() + self._options.pause
+        while not self.over.wait(_LOOK_SECS) and time.monotonic() < end:
             for pid in set(processes.find(processes.HERE, "daemon")) - self._seen:
                 self._seen.add(pid)
                 if self._dice.random() < self._options.odds:
                     life = self._dice.uniform(0.0, _LONGEST_LIFE_SECS)
                     threading.Timer(life, self._kill, ("starting", pid)).start()
-            if look % rounds == 0:
+            if time.monotonic() > next_round:
+                next_round = time.monotonic() + self._options.pause
                 for kind in ("daemon", "worker"):
                     for pid in processes.find(processes.HERE, kind):
                         self._kill(kind, pid)

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 
+from sparkstorm.spark.internals import java_cause, java_stack
+
 __all__ = ["StartFailure", "start_failure"]
 
 _STARTING = re.compile(r"\bPythonWorkerFactory\.create")
@@ -57,5 +59,5 @@ def _texts(error: BaseException | None) -> Iterator[str]:
     """What an error and its causes say; of Java's, the frames too, which their text may lack."""
     while error is not None:
         yield str(error)
-        yield str(getattr(error, "_stackTrace", ""))
-        error = error.__cause__ or getattr(error, "_cause", None)
+        yield java_stack(error)
+        error = error.__cause__ or java_cause(error)
