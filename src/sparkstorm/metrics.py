@@ -96,8 +96,9 @@ class Statistics:
             their batch are not among them.
         pending: messages in a batch, open after it, or waiting for a retry.
         retried: attempts after the first.
-        rollbacks: how often a whole batch was run again because of a failure in it; only with
-            ``processing.guarantee`` exactly-once.
+        rollbacks: how often a whole batch was run again: because of a failure in it, with
+            ``processing.guarantee`` exactly-once; or because Spark ran a stage with state twice,
+            and not with the same result.
         given_up: messages that will not be tried again, replayed dead letters among them.
         left_failed: messages that failed and that their spout has not emitted again.
         failures: how many attempts failed for each reason.

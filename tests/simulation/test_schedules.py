@@ -17,10 +17,12 @@ from sparkstorm.execution.job import StageJob
 from sparkstorm.execution.level import Workshop
 from sparkstorm.execution.report import Report
 from sparkstorm.execution.state_log import MemoryStore
+from sparkstorm.execution.state_runs import StateRuns
 from sparkstorm.local.jobs import Loads
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.planning.plan import Plan, StageKind
 from sparkstorm.testing import Faults, FeederSpout, LogSpout, ManualClock, QueueSpout, Simulation
+from sparkstorm.testing.shared import Shared
 
 ROWS = [["a"], ["b"], ["a"], ["c"]]
 ALL = Counter({"a": 2, "b": 1, "c": 1})
@@ -122,6 +124,55 @@ def test_crash_between_commit_and_verdict(kind: Any, times: int) -> None:
 # --- state ----------------------------------------------------------------------------------------
 
 
+class Seen(Shared):
+    """The words that any run of any task has seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words: set[str] = set()
+
+
+class Unlucky(ss.StatefulBolt):
+    """Counts words; the database is away when a word comes for the first time, in any process."""
+
+    outputs = "word string"
+
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
+
+    def execute(self, tup: ss.Tuple) -> None:
+        word = tup["word"]
+        if word not in self.seen.words:
+            self.seen.words.add(word)
+            raise ConnectionError("database away")
+        self.state.put(word, self.state.get(word, 0) + 1)
+        self.collector.emit([word], anchors=tup)
+        self.collector.ack(tup)
+
+
+@pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
+def test_a_stage_that_runs_twice_and_fails_once(guarantee: str) -> None:
+    """The first run's state would be committed, and the second one's packets say that all is well.
+
+    Once the batch was rolled back, both runs do the same, and it may be committed.
+    """
+    seen = Seen()
+    builder = ss.TopologyBuilder()
+    builder.set_spout("words", LogSpout(ROWS, "word string", split_rows=len(ROWS)))
+    builder.set_bolt("count", Unlucky(seen)).fields_grouping("words", "word")
+    simulation = Simulation(
+        builder.create_topology(),
+        faults=Faults.only(repeated_task=1.0),
+        config=ss.Config(processing_guarantee=guarantee),
+        reproducible=False,
+    )
+    outcome = simulation.run(turns=1)
+    assert outcome.acked == {("words", n): 1 for n in range(4)}
+    assert outcome.failures == {}
+    assert outcome.state["count"] == ALL
+    assert outcome.statistics.rollbacks == 1
+
+
 class TwoProcesses:
     """Runs jobs in the process that the test names; what it wrote counts only if it commits."""
 
@@ -155,6 +206,14 @@ class TwoProcesses:
     def commit(self) -> None:
         """Keep what the last job wrote."""
         self._committed.update(self._written)
+
+    def roll_back(self) -> None:
+        """Forget what the last job wrote."""
+        self._written = {}
+
+    def state_runs(self) -> StateRuns:
+        """One run of each stage at a time: a job that fails is started from its beginning."""
+        return StateRuns()
 
     def stores(self) -> Mapping[str, MemoryStore]:
         """The committed state."""

@@ -6,7 +6,8 @@ The life of a batch, one method each, called by the runner in this order:
                       made durable
 2. ``loads(n)``       what each partition reads
 3. ``info(n)``        what its tasks need to know; again after ``leave_out`` if the job failed
-4. ``finish(n, …)``   the job is done: its outcome is made durable. If batches happen exactly once
+4. ``finish(n, …)``   the job is done: its outcome is made durable. If the state that Spark would
+                      commit may not be that of what was acked, or if batches happen exactly once
                       and this one has failed, it is rolled back: once more from 3.
 5. ``apply(n, …)``    the committers apply it; Spark may commit
 
@@ -45,6 +46,7 @@ from sparkstorm.delivery.transactions import Pause, Transactions
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.reading import Load, Signal
 from sparkstorm.execution.report import LogLine, Report
+from sparkstorm.execution.state_runs import StateRuns
 from sparkstorm.metrics import Statistics, TaskMetrics, merge_task_metrics
 from sparkstorm.planning.plan import Plan
 
@@ -52,6 +54,7 @@ __all__ = ["Coordinator"]
 
 _NO_VERDICTS = "messages could not be given their verdicts"
 _NO_PLAN = "no batch could be planned"
+_NO_RUNS = StateRuns()
 
 
 @final
@@ -179,6 +182,7 @@ class Coordinator:
         """
         with self._lock:
             record = self._records[number]
+            record.differed = 0
             if record.recovered is not None:
                 with self._fault.kept(_NO_PLAN):
                     self._succession.rerun(record, record.recovered)
@@ -209,29 +213,40 @@ class Coordinator:
             record.excluded, record.poisons = tuple(excluded), dict(poisons)
 
     def finish(
-        self, number: int, rows: Sequence[bytes], secs: float, reports: Sequence[Report] = ()
+        self,
+        number: int,
+        rows: Sequence[bytes],
+        secs: float,
+        reports: Sequence[Report] = (),
+        runs: StateRuns = _NO_RUNS,
     ) -> float | None:
         """Take in what came out of a batch's job, before Spark commits it.
 
         If Spark fails to, the batch is run and finished once more, and only the last time counts;
-        so what ``reports`` counted is taken in when it is committed.
+        so what ``reports`` counted is taken in when it is committed. ``runs`` are those whose state
+        Spark could commit.
 
         Returns None, or the seconds after which the batch is to be run again from its beginning,
         with all state as it was before it.
 
         Raises:
             SparkstormError: a fault of the user's that must stop the topology.
-            BatchError: the outcome is not whole.
+            BatchError: the outcome is not whole, or cannot be brought in line with the state.
         """
         self._tell_lines(reports)
         with self._lock:
             record = self._records[number]
+            if differing := runs.differing():
+                record.note_differing(differing)
+                self._counts.rollbacks += 1
+                return 0.0
             outcomes = record.take_in(rows, len(self._plan.ackers))
             record.secs = secs
             record.reports = reports
             if self._transactions is not None:
                 wait = self._transactions.judge(record)
                 if wait is not None:
+                    self._counts.rollbacks += 1
                     return wait
             if self.partitioned and self._plan.tracked:
                 outcome = Outcome(rows=outcomes, excluded=record.excluded, poisons=record.poisons)
@@ -273,7 +288,7 @@ class Coordinator:
                 failed=counts.failed,
                 pending=tasks.pending + self._replays.pending,
                 retried=counts.retried,
-                rollbacks=0 if self._transactions is None else self._transactions.rollbacks,
+                rollbacks=counts.rollbacks,
                 given_up=tasks.given_up + self._replays.given_up,
                 left_failed=tasks.left_failed,
                 failures=dict(counts.failures),

@@ -22,6 +22,7 @@ class Counts:
     acked: int = 0
     failed: int = 0
     failures: Counter[str] = field(default_factory=Counter)
+    rollbacks: int = 0
     batches: int = 0
     batch_secs: float = 0.0
     batch_messages: int = 0

@@ -1,6 +1,7 @@
 """A batch as the coordinator sees it, between its plan and its commit."""
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,9 +19,15 @@ from sparkstorm.execution.acker import decode_result
 from sparkstorm.execution.batch import BatchInfo
 from sparkstorm.execution.packet import Kind, Packet
 from sparkstorm.execution.report import Report
+from sparkstorm.execution.state_runs import Place
 from sparkstorm.verdicts import Failure, Reason
 
 __all__ = ["BatchRecord"]
+
+_MAX_DIFFERED = 10
+"""How often a batch is rolled back for runs that differ, before the query is started anew."""
+
+_logger = logging.getLogger(__name__)
 
 _FATAL: dict[str, type[SparkstormError]] = {
     "AttributeStateError": AttributeStateError,
@@ -37,6 +44,7 @@ class BatchRecord:
         plan: what is run.
         durable: whether the plan is written down.
         excluded: what is left out of it, since its job failed with it.
+        differed: how often it was rolled back since runs of one stage differed.
         tries: how often it was run, if it was rolled back; exactly once only.
         failed: how often each root failed in it, while others were rolled back with it.
         given_up: roots that are left out since they failed too often, and how; exactly once only.
@@ -54,6 +62,7 @@ class BatchRecord:
     durable: bool = True
     excluded: tuple[RootRange, ...] = ()
     poisons: Mapping[int, str] = field(default_factory=dict)
+    differed: int = 0
     tries: int = 1
     failed: Counter[int] = field(default_factory=Counter)
     given_up: dict[int, Failure] = field(default_factory=dict)
@@ -113,6 +122,27 @@ class BatchRecord:
         )
         self.tries += 1
         self.results = None
+
+    def note_differing(self, places: Sequence[Place]) -> None:
+        """Note that Spark ran stages twice and that the runs differ: none of it may be used.
+
+        Raises:
+            BatchError: it happened too often.
+        """
+        self.differed += 1
+        stages = ", ".join(f"stage {stage} in partition {partition}" for stage, partition in places)
+        what = (
+            f"batch {self.plan.number}: Spark ran {stages} more than once, and the runs are not "
+            f"known to have done the same, so the state that it would commit may lack what was "
+            f"acked"
+        )
+        if self.differed > _MAX_DIFFERED:
+            raise BatchError(
+                f"{what}; so it went {self.differed} times. Executors or their disks are lost "
+                f"faster than a batch takes: mend that, or make batches smaller "
+                f"(topology.batch.max.messages)"
+            )
+        _logger.warning("%s: the batch is rolled back and run again", what)
 
     def take_over(self, decision: Decision) -> None:
         """Take up what an earlier driver has decided about it."""

@@ -50,7 +50,6 @@ class Transactions:
     """
 
     def __init__(self, plan: Plan, journal: Journal, files: CheckpointFiles) -> None:
-        self.rollbacks = 0
         self._plan = plan
         self._journal = journal
         self._files = files
@@ -105,7 +104,6 @@ class Transactions:
             raise _unrepeatable(record, beyond)
         wait = max((wait for wait in waits.values() if wait is not None), default=0.0)
         self._tell(record, failing, len(beyond), wait)
-        self.rollbacks += 1
         record.repeat(without=beyond)
         return wait
 

@@ -1,6 +1,7 @@
 """What tasks tell the driver beside their packets: counts, prints and logs.
 
-It may arrive twice or never (Spark's accumulators), so nothing depends on it but what people see.
+A report may arrive twice or never (Spark's accumulators), so nothing depends on it but what people
+see.
 """
 
 import contextlib

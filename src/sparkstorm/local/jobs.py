@@ -9,6 +9,7 @@ from sparkstorm.execution.level import Workshop
 from sparkstorm.execution.reading import Load, Signal
 from sparkstorm.execution.report import Report
 from sparkstorm.execution.state_log import ChunkStore, MemoryStore
+from sparkstorm.execution.state_runs import StateRuns
 from sparkstorm.planning.plan import Plan, Stage, StageKind
 
 __all__ = ["Jobs", "Loads", "LocalJobs"]
@@ -30,6 +31,10 @@ class Jobs(Protocol):
 
     def roll_back(self) -> None:
         """Forget the state that the last job wrote."""
+        ...
+
+    def state_runs(self) -> StateRuns:
+        """The runs whose state could be committed."""
         ...
 
     def stores(self) -> Mapping[str, ChunkStore]:
@@ -74,6 +79,10 @@ class LocalJobs:
         """Forget the state that the last job wrote."""
         for store in self._stores.values():
             store.rollback()
+
+    def state_runs(self) -> StateRuns:
+        """Nothing to compare: each stage runs once."""
+        return StateRuns()
 
     def stores(self) -> Mapping[str, MemoryStore]:
         """The state of each task of a stateful bolt, by ``component/index``."""

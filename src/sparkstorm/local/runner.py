@@ -152,7 +152,8 @@ class LocalRunner:
 
         Returns whether the batch may be committed; else it is to be rolled back and run again.
         """
-        return self.coordinator.finish(self._number, rows, secs, self._reports) is None
+        runs = self._jobs.state_runs()
+        return self.coordinator.finish(self._number, rows, secs, self._reports, runs) is None
 
     def roll_back(self) -> None:
         """Forget the state that the job wrote."""

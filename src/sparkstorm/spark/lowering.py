@@ -8,8 +8,8 @@ from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from sparkstorm.execution.report import Report
-from sparkstorm.planning.plan import Plan, Stage, StageKind
+from sparkstorm.execution.state_runs import Told
+from sparkstorm.planning.plan import Plan, StageKind
 from sparkstorm.spark.datasource import SparkstormSource
 from sparkstorm.spark.keys import partition_keys
 from sparkstorm.spark.own_classes import own_classes
@@ -17,18 +17,18 @@ from sparkstorm.spark.rows import PACKETS_DDL
 from sparkstorm.spark.worker.runtime import PlanPayload
 from sparkstorm.spark.worker.stages import StageFunction, StageProcessor
 
-__all__ = ["ReportsParam", "lower"]
+__all__ = ["ToldParam", "lower"]
 
 
 @final
-class ReportsParam(AccumulatorParam["list[Report]"]):
-    """Adds up the reports of tasks."""
+class ToldParam(AccumulatorParam["list[Told]"]):
+    """Adds up what tasks tell."""
 
-    def zero(self, value: list[Report]) -> list[Report]:
-        """No reports."""
+    def zero(self, value: list[Told]) -> list[Told]:
+        """Return an empty list."""
         return []
 
-    def addInPlace(self, value1: list[Report], value2: list[Report]) -> list[Report]:
+    def addInPlace(self, value1: list[Told], value2: list[Told]) -> list[Told]:
         """Put the second list behind the first."""
         value1 += value2
         return value1
@@ -37,7 +37,7 @@ class ReportsParam(AccumulatorParam["list[Report]"]):
 def lower(
     plan: Plan,
     session: SparkSession,
-    reports: "Accumulator[list[Report]]",
+    told: "Accumulator[list[Told]]",
     *,
     link: str,
     token: str,
@@ -47,7 +47,7 @@ def lower(
     Args:
         plan: the plan.
         session: a session whose settings fit (see :mod:`driver.session`).
-        reports: where tasks leave their reports.
+        told: where tasks leave what they tell the driver.
         link: the path of the driver's link.
         token: its token.
     """
@@ -60,18 +60,19 @@ def lower(
         .option("token", token)
         .load()
     )
-    for stage in plan.stages:
-        frame = _lower_stage(plan, stage, frame, payload, reports)
+    for number in range(len(plan.stages)):
+        frame = _lower_stage(plan, number, frame, payload, told)
     return frame
 
 
 def _lower_stage(
     plan: Plan,
-    stage: Stage,
+    number: int,
     frame: DataFrame,
     payload: PlanPayload,
-    reports: "Accumulator[list[Report]]",
+    told: "Accumulator[list[Told]]",
 ) -> DataFrame:
+    stage = plan.stages[number]
     if stage.kind is StageKind.STATE:
         keys = sf.array(*(sf.lit(key) for key in partition_keys(plan.partitions)))
         keyed = frame.withColumn("key", sf.element_at(keys, sf.col("dest") + 1))
@@ -80,8 +81,8 @@ def _lower_stage(
             for level in stage.levels
             for component in plan.levels[level].components
         )
-        processor = StageProcessor(payload, stage, reports, has_entries=has_entries)
+        processor = StageProcessor(payload, stage, number, told, has_entries=has_entries)
         return keyed.groupBy("key").transformWithState(processor, PACKETS_DDL, "append", "none")
     if stage.kind is not StageKind.READ:
         frame = frame.repartitionById(plan.partitions, sf.col("dest"))
-    return frame.mapInArrow(StageFunction(payload, stage, reports), PACKETS_DDL)
+    return frame.mapInArrow(StageFunction(payload, stage, told), PACKETS_DDL)

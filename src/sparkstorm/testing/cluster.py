@@ -1,17 +1,19 @@
 """A cluster on a bad day: runs jobs as Spark does, with tasks lost, repeated and moved about."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, final
 
 from sparkstorm.delivery.taps import Tap, Taps
-from sparkstorm.execution.batch import BatchInfo
+from sparkstorm.execution.batch import BatchInfo, Purpose
 from sparkstorm.execution.dispatch import Delivery
 from sparkstorm.execution.job import StageJob
 from sparkstorm.execution.level import Workshop
 from sparkstorm.execution.packet import DRIVER, Kind, Packet, read_head
 from sparkstorm.execution.report import Report
 from sparkstorm.execution.state_log import MemoryStore
+from sparkstorm.execution.state_runs import Place, StateRun, StateRuns, fingerprint
 from sparkstorm.local.jobs import Loads
 from sparkstorm.planning.plan import Plan, Stage, StageKind
 from sparkstorm.testing.faults import Chance
@@ -74,14 +76,16 @@ class _Output:
     sent: list[Delivery]
     reports: list[Report]
     stores: Mapping[str, MemoryStore]
+    fingerprint: str
 
 
 @final
 class SimulatedJobs:
     """Runs the jobs of one driver's life on a handful of worker processes.
 
-    Each run of a task starts from the committed state, as with Spark. The state that is committed
-    is that of the runs whose packets were used.
+    Each run of a task starts from the committed state, as with Spark. If a task was run more than
+    once, later stages read the packets of its last run, and the state that is committed is that of
+    its first run: Spark does so, and it is for the driver to notice.
     """
 
     def __init__(
@@ -105,6 +109,7 @@ class SimulatedJobs:
         self._processes = [Workshop(plan) for _ in range(chance.faults.processes)]
         self._outputs: dict[tuple[int, int], _Output] = {}
         self._before: dict[tuple[int, int], _Output] = {}
+        self._state_runs: list[tuple[Place, _Output]] = []
         self._number = -1
         self._attempt = 0
         self._runs = 0
@@ -113,9 +118,21 @@ class SimulatedJobs:
     def run(self, batch: BatchInfo, loads: Loads) -> tuple[list[bytes], list[Report]]:
         """Run all stages, but for what is there already from a job that was lost.
 
+        A probe neither uses nor leaves anything: on Spark it runs on a copy of the plan.
+
         Raises:
             JobLost: the job failed.
         """
+        if batch.purpose is Purpose.BATCH:
+            return self._run(batch, loads)
+        kept = self._outputs, self._before, self._state_runs
+        self._outputs, self._before, self._state_runs = {}, {}, []
+        try:
+            return self._run(batch, loads)
+        finally:
+            self._outputs, self._before, self._state_runs = kept
+
+    def _run(self, batch: BatchInfo, loads: Loads) -> tuple[list[bytes], list[Report]]:
         self._begin(batch)
         boxes: dict[int, list[bytes]] = {}
         for index, stage in enumerate(self._plan.stages):
@@ -137,10 +154,11 @@ class SimulatedJobs:
         return [data for box in boxes.values() for data in box], reports
 
     def commit(self) -> None:
-        """Keep the state of the runs that count."""
+        """Keep the state of the first run of each task, as Spark does."""
+        for _, output in reversed(self._state_runs):
+            self._disk.stores.update(output.stores)
         runs = []
         for (stage, _), output in sorted(self._outputs.items()):
-            self._disk.stores.update(output.stores)
             runs.append(output.run)
             if stage == len(self._plan.stages) - 1:
                 self._taps.add(_tapped(output.sent))
@@ -151,6 +169,13 @@ class SimulatedJobs:
     def roll_back(self) -> None:
         """Forget what the tasks of the batch have written, their state with it."""
         self._outputs.clear()
+        self._before.clear()
+        self._state_runs.clear()
+
+    def state_runs(self) -> StateRuns:
+        """All runs of stages with state since the batch began, or was rolled back."""
+        told = [StateRun(place, output.fingerprint) for place, output in self._state_runs]
+        return StateRuns(told, Counter(run.place for run in told))
 
     def stores(self) -> Mapping[str, MemoryStore]:
         """The committed state of each task."""
@@ -164,9 +189,9 @@ class SimulatedJobs:
     def _begin(self, batch: BatchInfo) -> None:
         if batch.number != self._number:
             self._number, self._attempt, self._damaged = batch.number, 0, False
-            self._outputs.clear()
+            self.roll_back()
         self._attempt += 1
-        self._before = dict(self._outputs)
+        self._before |= self._outputs
         where = f"batch {batch.number}, attempt {self._attempt}"
         for key in list(self._outputs):
             if not self._chance.strikes("reused_output", f"{where}, stage {key[0]} in {key[1]}"):
@@ -194,11 +219,12 @@ class SimulatedJobs:
         packets: list[bytes],
         loads: Loads,
     ) -> _Output:
-        first = self._run_once(stage, partition, batch, packets, loads)
+        first = self._run_once(index, partition, batch, packets, loads)
         where = f"batch {batch.number}, stage {index} in partition {partition}"
-        if not self._chance.strikes("repeated_task", where):
+        rough = self._attempt <= _MAX_LOST_JOBS
+        if not (rough and self._chance.strikes("repeated_task", where)):
             return first
-        second = self._run_once(stage, partition, batch, packets, loads)
+        second = self._run_once(index, partition, batch, packets, loads)
         if self._reproducible and sorted(first.sent) != sorted(second.sent):
             levels = [self._plan.levels[level].components for level in stage.levels]
             raise BrokenPromise(
@@ -208,9 +234,10 @@ class SimulatedJobs:
         return second
 
     def _run_once(
-        self, stage: Stage, partition: int, batch: BatchInfo, packets: list[bytes], loads: Loads
+        self, index: int, partition: int, batch: BatchInfo, packets: list[bytes], loads: Loads
     ) -> _Output:
         self._runs += 1
+        stage = self._plan.stages[index]
         run = TaskRun(f"{self._life}.{batch.number}.{self._attempt}.{self._runs}")
         stores: dict[str, MemoryStore] = {}
         job = StageJob(
@@ -223,7 +250,11 @@ class SimulatedJobs:
         )
         self._watch.running(run)
         mine = loads.get(partition, ()) if stage.kind is StageKind.READ else ()
-        return _Output(run, *job.run(list(packets), mine), stores)
+        sent, reports = job.run(list(packets), mine)
+        output = _Output(run, sent, reports, stores, fingerprint(packets, sent))
+        if stage.kind is StageKind.STATE:
+            self._state_runs.append(((index, partition), output))
+        return output
 
     def _meddle(self, sent: list[Delivery], stage: int) -> list[Delivery]:
         """What arrives of what was sent; what is for the driver does not pass other tasks."""

@@ -15,10 +15,11 @@ the invariants of delivery are checked by an observer that does not ask the engi
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, final
 
+from sparkstorm.acking.tally import merge_ranges
 from sparkstorm.config import Config
 from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.delivery.poison_search import PoisonSearch
@@ -250,22 +251,30 @@ class Simulation:
 
     def _search(self) -> list[bytes]:
         number, coordinator = self._runner.number, self._runner.coordinator
-        search = PoisonSearch(coordinator.info(number).ranges)
+        info = coordinator.info(number)
+        search = PoisonSearch(info.ranges)
         while not search.hopeless:
             action = search.action
-            poisons = {poison.root: "alone, it lost its job" for poison in search.poisons}
-            coordinator.leave_out(number, action.excluded, poisons)
-            if self._runner.plan.exactly_once:
-                self._runner.roll_back()  # what is left out now must not be in its state
             try:
-                rows = self._runner.run_job()
+                if action.purpose is Purpose.BATCH:
+                    return self._run_without(search)
+                left_out = merge_ranges([*info.excluded, *action.excluded])
+                probe = replace(info, excluded=left_out, purpose=action.purpose)
+                self._cluster.run(probe, coordinator.loads(number))
             except JobLost:
                 search.failed()
-                continue
-            if action.purpose is Purpose.BATCH:
-                return rows
-            search.passed()
+            else:
+                search.passed()
         raise _DriverDiedError  # a batch that is lost again and again ends the run
+
+    def _run_without(self, search: PoisonSearch) -> list[bytes]:
+        """Run the batch again without what a search leaves out."""
+        poisons = {poison.root: "alone, it lost its job" for poison in search.poisons}
+        coordinator = self._runner.coordinator
+        coordinator.leave_out(self._runner.number, search.action.excluded, poisons)
+        if self._runner.plan.exactly_once:
+            self._runner.roll_back()  # what is left out now must not be in its state
+        return self._runner.run_job()
 
     def _peril(self, moment: str) -> None:
         if self.chance.strikes("crash", f"batch {self._runner.number}, {moment}"):
@@ -289,7 +298,7 @@ class Simulation:
         self.chance.note(f"driver {self.lives} starts at batch {self._runner.number}")
 
     def _jobs(self, plan: Plan) -> SimulatedJobs:
-        return SimulatedJobs(
+        self._cluster = SimulatedJobs(
             plan,
             self.chance,
             self._disk,
@@ -298,6 +307,7 @@ class Simulation:
             watch=_Commits(self._witness, self._observer),
             on_tap=self._on_tap,
         )
+        return self._cluster
 
     def _verdict(self, message: Message, failure: Failure | None) -> None:
         self.chance.note(f"{message}: {'acked' if failure is None else failure.reason.value}")

@@ -5,7 +5,9 @@ from typing import Any
 
 import sparkstorm as ss
 from sparkstorm.execution.batch import BatchInfo, Purpose
+from sparkstorm.execution.state_runs import Place
 from sparkstorm.local.jobs import LocalJobs
+from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.driver.jobs import JobError
 from sparkstorm.spark.driver.outcomes import BatchRunner
 from sparkstorm.testing import LocalRunner, LogSpout, ManualClock
@@ -55,6 +57,9 @@ class Jobs:
     def roll_back(self) -> None:
         self._jobs.roll_back()
 
+    def states(self, plan: Plan) -> dict[Place, int]:
+        return {}
+
 
 def test_a_second_search_leaves_out_what_the_first_one_found() -> None:
     """A batch that is rolled back after a search, and then fails of something else."""
@@ -74,8 +79,8 @@ def test_a_second_search_leaves_out_what_the_first_one_found() -> None:
     with LocalRunner(topology, config=config, clock=ManualClock(), jobs=make) as runner:
         assert runner.plan_batch()
         jobs: Any = Jobs(made[0], runner)
-        reports: Any = SimpleNamespace(value=[])
-        batches = BatchRunner(runner.coordinator, reports, timeout_secs=60, exactly_once=True)
+        told: Any = SimpleNamespace(value=[])
+        batches = BatchRunner(runner.coordinator, runner.plan, told)
         batches._run(jobs, 0)
         runner.commit()
         statistics = runner.run_until_idle()

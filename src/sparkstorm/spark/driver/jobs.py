@@ -6,14 +6,16 @@ leave out what they are still handed. A probe must not leave such remains, nor m
 it writes count. So it runs on a copy of the physical plan: new exchanges, and new state whose ids
 Spark never hears of.
 
-A batch that is to happen exactly once must not find such remains either: what was written with a
-message that is left out now is not to be used. Then :meth:`BatchJobs.roll_back` makes Spark forget
-them, and the ids of the state that was written.
+A batch that is run again from its beginning must not find such remains either: with
+``exactly-once``, after a failure in it; with any guarantee, if Spark ran a stage with state twice
+and the runs differ (:mod:`sparkstorm.execution.state_runs`). Then :meth:`BatchJobs.roll_back` makes
+Spark forget them, and the ids of the state that was written.
 """
 
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any, final
 
 from py4j.protocol import Py4JJavaError
@@ -23,6 +25,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sparkstorm.errors import BatchError, ConfigError
 from sparkstorm.execution.batch import BatchInfo, Purpose
+from sparkstorm.execution.state_runs import Place
+from sparkstorm.planning.plan import Plan, StageKind
 from sparkstorm.spark.driver.causes import cause_of, is_fault_of_state_store
 from sparkstorm.spark.driver.start_failures import start_failure
 from sparkstorm.spark.rows import BATCH_PROPERTY
@@ -90,9 +94,24 @@ class BatchJobs:
         cleaner = cleaners.get()
         for shuffle in _shuffles_of(plan.execute()):
             cleaner.doCleanupShuffle(shuffle, True)
-        for operator in _operators_of(plan):
-            if _keeps_state(operator):
-                operator.checkpointInfoAccumulator().reset()
+        for operator in _stateful_operators(plan):
+            operator.checkpointInfoAccumulator().reset()
+
+    def states(self, plan: Plan) -> Mapping[Place, int]:
+        """Return how many states Spark has of each partition: of which it would commit one.
+
+        Normally there is one of each, which one question per stage shows.
+        """
+        stages = [n for n, stage in enumerate(plan.stages) if stage.kind is StageKind.STATE]
+        found: dict[Place, int] = {}
+        for stage, operator in zip(stages, _stateful_operators(self._plan()), strict=True):
+            infos = operator.checkpointInfoAccumulator().value()
+            owners: list[int] = list(range(plan.partitions))
+            if infos.size() != plan.partitions:
+                owners = [infos.get(index).partitionId() for index in range(infos.size())]
+            counted = Counter(owners)
+            found.update({(stage, owner): counted[owner] for owner in range(plan.partitions)})
+        return found
 
     def _probe(self) -> None:
         self._plan().clone().execute().count()
@@ -151,6 +170,12 @@ def _shuffles_of(rdd: Any) -> set[int]:
                 found.add(dependency.shuffleId())
             waiting.append(dependency.rdd())
     return found
+
+
+def _stateful_operators(plan: Any) -> list[Any]:
+    """The operators of a physical plan that keep state, in the order of the plan's stages."""
+    found = [operator for operator in _operators_of(plan) if _keeps_state(operator)]
+    return found[::-1]  # the root of a physical plan is its last stage
 
 
 def _operators_of(plan: Any) -> Iterator[Any]:

@@ -16,6 +16,8 @@ from sparkstorm.delivery.poison_search import Action, Poison, PoisonSearch, Time
 from sparkstorm.errors import BatchError, SparkstormError
 from sparkstorm.execution.batch import BatchInfo, Purpose
 from sparkstorm.execution.report import Report, newest
+from sparkstorm.execution.state_runs import StateRun, StateRuns, Told
+from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.driver.jobs import BatchJobs, JobError
 
 __all__ = ["BatchRunner"]
@@ -34,26 +36,24 @@ class BatchRunner:
 
     Args:
         coordinator: what knows the batches.
-        reports: what tasks tell, beside their packets.
-        timeout_secs: how long a batch may take.
-        exactly_once: whether what an attempt has written must not remain when another follows.
+        plan: the topology's plan.
+        told: what tasks tell, beside their packets.
     """
 
     def __init__(
         self,
         coordinator: Coordinator,
-        reports: "Accumulator[list[Report]]",
-        timeout_secs: float,
-        *,
-        exactly_once: bool = False,
+        plan: Plan,
+        told: "Accumulator[list[Told]]",
     ) -> None:
         self.error: SparkstormError | None = None
         self._stopping = threading.Event()
-        self._exactly_once = exactly_once
         self._coordinator = coordinator
-        self._reports = reports
-        self._timeout_secs = timeout_secs
-        self._told: list[Report] = []
+        self._plan = plan
+        self._timeout_secs = plan.config.batch_timeout_secs
+        self._told = told
+        self._reports: list[Report] = []
+        self._runs: list[StateRun] = []
         self._excluded: tuple[RootRange, ...] = ()
         self._poisons: dict[int, str] = {}
         self._good_secs = 0.0
@@ -81,15 +81,16 @@ class BatchRunner:
 
     def _run(self, jobs: BatchJobs, number: int) -> None:
         self._excluded, self._poisons = (), {}
+        self._runs = []
         self._coordinator.leave_out(number, (), {})  # what an earlier query may have left out
         while (wait := self._attempt(jobs, number)) is not None:
             self._pause(wait)
-            jobs.roll_back()
+            self._roll_back(jobs)
         self._coordinator.apply(number, self._pause)
 
     def _attempt(self, jobs: BatchJobs, number: int) -> float | None:
         """Run a batch to its end; return the seconds after which to do so again, if need be."""
-        self._told = []
+        self._reports = []
         started = time.monotonic()
         try:
             rows = self._act(jobs, self._coordinator.info(number), self._timeout_secs)
@@ -98,7 +99,12 @@ class BatchRunner:
             rows, secs = self._search(jobs, number, error)
         else:
             secs = self._good_secs = time.monotonic() - started
-        return self._coordinator.finish(number, rows, secs, newest(self._told))
+        runs = StateRuns(self._runs, jobs.states(self._plan))
+        return self._coordinator.finish(number, rows, secs, newest(self._reports), runs)
+
+    def _roll_back(self, jobs: BatchJobs) -> None:
+        jobs.roll_back()
+        self._runs = []
 
     def _pause(self, secs: float) -> None:
         if self._stopping.wait(secs):
@@ -119,8 +125,8 @@ class BatchRunner:
                 info = self._coordinator.info(number)
                 left_out = merge_ranges([*info.excluded, *action.excluded])
                 asked = replace(info, excluded=left_out, purpose=action.purpose)
-                if self._exactly_once and action.purpose is Purpose.BATCH:
-                    jobs.roll_back()
+                if self._plan.exactly_once and action.purpose is Purpose.BATCH:
+                    self._roll_back(jobs)
                 rows = self._act(jobs, asked, limits.of(action, search.mistakes))
             except JobError as failure:
                 self._give_up_if_stopping(failure)
@@ -144,8 +150,12 @@ class BatchRunner:
         try:
             return jobs.run(info, limit)
         finally:
-            self._told += self._reports.value
-            self._reports.value = []
+            for told in self._told.value:
+                if isinstance(told, StateRun):
+                    self._runs.append(told)
+                else:
+                    self._reports.append(told)
+            self._told.value = []
 
     def _leave_out(self, number: int, search: PoisonSearch, action: Action) -> None:
         """Note what a search has shown, beside what one before it did if the batch was rolled back.

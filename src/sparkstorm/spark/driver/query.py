@@ -10,7 +10,7 @@ from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.driver.outcomes import BatchRunner
 from sparkstorm.spark.driver.session import query_session
 from sparkstorm.spark.link import LinkServer
-from sparkstorm.spark.lowering import ReportsParam, lower
+from sparkstorm.spark.lowering import ToldParam, lower
 
 __all__ = ["Query"]
 
@@ -36,11 +36,9 @@ class Query:
         link: LinkServer,
     ) -> None:
         own = query_session(session, plan.partitions, checkpoint)
-        reports: Any = own.sparkContext.accumulator([], ReportsParam())
-        frame = lower(plan, own, reports, link=link.path, token=link.token)
-        self._batches = BatchRunner(
-            coordinator, reports, plan.config.batch_timeout_secs, exactly_once=plan.exactly_once
-        )
+        told: Any = own.sparkContext.accumulator([], ToldParam())
+        frame = lower(plan, own, told, link=link.path, token=link.token)
+        self._batches = BatchRunner(coordinator, plan, told)
         self._query = (
             frame.writeStream.queryName(plan.name)
             .foreachBatch(self._batches)

@@ -13,8 +13,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from sparkstorm.execution.batch import Purpose
 from sparkstorm.execution.job import StageJob
 from sparkstorm.execution.reading import Load, Signal
-from sparkstorm.execution.report import Report
 from sparkstorm.execution.state_log import ChunkStore
+from sparkstorm.execution.state_runs import StateRun, Told, fingerprint
 from sparkstorm.planning.plan import Stage
 from sparkstorm.spark.rows import packets_of, to_batches
 from sparkstorm.spark.worker.runtime import (
@@ -36,7 +36,7 @@ class StageFunction:
 
     payload: PlanPayload
     stage: Stage
-    reports: "Accumulator[list[Report]]"
+    told: "Accumulator[list[Told]]"
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the stage on one partition."""
@@ -60,7 +60,7 @@ class StageFunction:
         sent, reports = job.run(packets, loads)
         yield from to_batches(sent)
         if job.batch.purpose is Purpose.BATCH:
-            self.reports.add(reports)
+            self.told.add([*reports])
         settle_gc()
 
 
@@ -72,14 +72,16 @@ class StageProcessor(StatefulProcessor):
         self,
         payload: PlanPayload,
         stage: Stage,
-        reports: "Accumulator[list[Report]]",
+        number: int,
+        told: "Accumulator[list[Told]]",
         *,
         has_entries: bool,
     ) -> None:
         self._payload = payload
         self._has_entries = has_entries
         self._stage = stage
-        self._reports = reports
+        self._number = number
+        self._told = told
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state variables."""
@@ -89,19 +91,21 @@ class StageProcessor(StatefulProcessor):
         """Run the stage on one partition."""
         self._state.begin(key)
         received = [(row["dest"], bytes(row["packet"])) for row in rows]
+        partition, packets = received[0][0], [data for _, data in received]
         job = StageJob(
             workshop=workshop(self._payload),
             stage=self._stage,
-            partition=received[0][0],
+            partition=partition,
             batch=batch_info(),
             attempt=attempt_name(),
             store=self._store,
         )
-        sent, reports = job.run([data for _, data in received])
+        sent, reports = job.run(packets)
         for home, data in sent:
             yield Row(dest=home, packet=data)
         if job.batch.purpose is Purpose.BATCH:
-            self._reports.add(reports)
+            run = StateRun((self._number, partition), fingerprint(packets, sent))
+            self._told.add([*reports, run])
         settle_gc()
 
     def close(self) -> None:
