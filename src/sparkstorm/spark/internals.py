@@ -20,12 +20,15 @@ __all__ = [
     "Vital",
     "accumulator_server",
     "active_context",
+    "cleaner_of",
     "forget_context",
     "gateway_of",
     "hadoop_configuration",
     "is_stopped",
     "java_cause",
     "java_stack",
+    "physical_plan",
+    "state_client",
     "worker_environment",
 ]
 
@@ -212,6 +215,22 @@ NEEDS: tuple[Need, ...] = (
         vital=Vital.STATE,
     ),
     Need(
+        owner="org.apache.spark.util.CollectionAccumulator",
+        name="value",
+        why="the ids of all states that Spark has of a partition, of which it would commit one",
+        since="2.0",
+        without="which run's state is committed cannot be told",
+        vital=Vital.STATE,
+    ),
+    Need(
+        owner=f"{_STREAMING}.operators.stateful.StatefulOpStateStoreCheckpointInfo",
+        name="partitionId",
+        why="whose state such an id is of",
+        since="4.1",
+        without="which run's state is committed cannot be told",
+        vital=Vital.STATE,
+    ),
+    Need(
         owner="org.apache.spark.ContextCleaner",
         name="doCleanupShuffle",
         takes=("int", "boolean"),
@@ -262,6 +281,12 @@ def is_stopped(context: Any) -> bool:
     return java is None or bool(java.sc().isStopped())
 
 
+def cleaner_of(context: SparkContext) -> Any:
+    """Return the optional cleaner of a context; its ``doCleanupShuffle`` forgets an output."""
+    java: Any = context._jsc  # noqa: SLF001
+    return java.sc().cleaner()
+
+
 def hadoop_configuration(context: SparkContext) -> Any:
     """Return the configuration of Hadoop's file systems."""
     java: Any = context._jsc  # noqa: SLF001
@@ -305,3 +330,13 @@ def java_stack(error: BaseException) -> str:
 def java_cause(error: BaseException) -> BaseException | None:
     """Return the cause of an error that PySpark took over from Java, as such an error."""
     return getattr(error, "_cause", None)
+
+
+def physical_plan(query: Any) -> Any:
+    """Return the physical plan of the micro-batch that a streaming query runs."""
+    return query._jsq.streamingQuery().lastExecution().executedPlan()  # noqa: SLF001
+
+
+def state_client(handle: Any) -> Any:
+    """Return who sends a stateful processor's requests; ``set_implicit_key`` sets their key."""
+    return handle._statefulProcessorApiClient  # noqa: SLF001

@@ -29,6 +29,7 @@ from sparkstorm.execution.state_runs import Place
 from sparkstorm.planning.plan import Plan, StageKind
 from sparkstorm.spark.driver.causes import cause_of, is_fault_of_state_store
 from sparkstorm.spark.driver.start_failures import start_failure
+from sparkstorm.spark.internals import cleaner_of, is_stopped, physical_plan
 from sparkstorm.spark.rows import BATCH_PROPERTY
 
 __all__ = ["BatchJobs", "JobError"]
@@ -69,7 +70,7 @@ class BatchJobs:
                 self._probe()
                 return []
         except (Py4JJavaError, CapturedException) as error:
-            if self._context._jsc.sc().isStopped():  # noqa: SLF001 - there is no public way
+            if is_stopped(self._context):
                 raise
             if limit.expired:
                 raise JobError(f"it took longer than {limit_secs:.1f} s", hung=True) from error
@@ -85,7 +86,7 @@ class BatchJobs:
         The next one runs everything again, on the state as of the last committed batch.
         """
         plan = self._plan()
-        cleaners = self._context._jsc.sc().cleaner()  # noqa: SLF001
+        cleaners = cleaner_of(self._context)
         if cleaners.isEmpty():
             raise ConfigError(
                 "batches cannot be rolled back with spark.cleaner.referenceTracking=false: leave "
@@ -118,8 +119,7 @@ class BatchJobs:
 
     def _plan(self) -> Any:
         """The physical plan of the running micro-batch."""
-        query: Any = self._query._jsq  # noqa: SLF001 - the running plan is not public
-        return query.streamingQuery().lastExecution().executedPlan()
+        return physical_plan(self._query)
 
     def _cancel(self) -> None:
         self._context.cancelJobGroup(str(self._query.runId))
