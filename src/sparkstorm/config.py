@@ -203,6 +203,14 @@ class Config(BaseModel):
         alias="topology.query.restart.window.secs",
         description="After so many healthy seconds, restarts of the query are counted anew.",
     )
+    query_restart_patience_secs: float = Field(
+        600.0,
+        ge=0,
+        alias="topology.query.restart.patience.secs",
+        description="For so long the query is started again if Spark cannot start Python workers, "
+        "since they are killed as they start or the machine is overloaded. Counted from the first "
+        "such failure, and anew after each batch that gets done.",
+    )
     lease_timeout_secs: float = Field(
         30.0,
         gt=0,

@@ -15,7 +15,7 @@
     │   │   └── SupersededError  another run has taken over the checkpoint of this one
     │   ├── CommitError      a committer could not apply a transaction
     │   ├── SpoutConnectionError  the system that a spout reads from is away or refuses
-    │   └── SparkLostError   the JVM that Spark runs in has ended
+    │   └── SparkLostError   Spark's JVM has ended, or it can start no Python workers
     ├── BatchError           a batch could not be completed although it was tried again
     └── InternalError        ours: please report it
 """
@@ -112,7 +112,7 @@ class SpoutConnectionError(WorldError):
 
 
 class SparkLostError(WorldError):
-    """The JVM that Spark runs in has ended; a restart on the same checkpoint goes on."""
+    """Spark's JVM has ended, or it can start no Python workers; a restart goes on."""
 
 
 class BatchError(SparkstormError):

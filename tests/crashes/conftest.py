@@ -16,6 +16,7 @@ collect_ignore = [
     "bank.py",
     "bank_loop.py",
     "checker.py",
+    "daemon_loop.py",
     "kill_loop.py",
     "processes.py",
     "queue_server.py",

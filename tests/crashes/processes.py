@@ -5,8 +5,13 @@ import os
 import signal
 from pathlib import Path
 
-KINDS = ("driver", "executor", "jvm", "worker")
-"""What may be killed: the driver's Python, one executor, the driver's JVM, one Python worker."""
+KINDS = ("driver", "executor", "jvm", "worker", "daemon")
+"""What may be killed: the driver's Python, an executor, the driver's JVM, a Python worker, or the
+daemon that workers are forked from."""
+
+
+HERE = os.getpid()
+"""The driver, if this is one."""
 
 
 def find(driver: int, kind: str) -> list[int]:
@@ -19,9 +24,9 @@ def find(driver: int, kind: str) -> list[int]:
             return [pid for pid in family if "SparkSubmit" in _command(pid)]
         case "executor":
             return [pid for pid in family if "CoarseGrainedExecutorBackend" in _command(pid)]
-        case "worker":
-            daemons = {pid for pid in family if "pyspark.daemon" in _command(pid)}
-            return [pid for pid in family if pid in daemons and _parent(pid) in daemons]
+        case "worker" | "daemon":
+            forked = {pid for pid in family if "daemon pyspark.worker" in _command(pid)}
+            return [pid for pid in forked if (_parent(pid) in forked) is (kind == "worker")]
         case _:
             raise ValueError(f"{kind!r} is none of {', '.join(KINDS)}")
 

@@ -18,7 +18,7 @@ import sparkstorm as ss
 from sparkstorm.clock import SystemClock
 from sparkstorm.delivery.holder import Holder
 from sparkstorm.delivery.lease import Lease
-from sparkstorm.errors import BatchError
+from sparkstorm.errors import BatchError, SparkLostError
 from sparkstorm.spark import lowering
 from sparkstorm.spark.datasource import SparkstormSource
 from sparkstorm.spark.driver.checkpoint import HadoopFiles
@@ -119,6 +119,33 @@ class DiesOnce(DataSource):
 
 def readers() -> list[int]:
     """The processes in which Spark asks our data source for offsets, of this process's JVM."""
+    return _of_this_jvm(b"python_streaming_source_runner")
+
+
+def daemons_and_workers() -> list[int]:
+    """Spark's Python daemons, and the workers that were forked from them."""
+    return _of_this_jvm(b"daemon\0pyspark.worker")
+
+
+def forget_daemons(spark: Any) -> None:
+    """Leave Spark as a task does that is cancelled while a daemon that was killed is cleaned up.
+
+    By fields alone: py4j cannot call methods of a class that names others which are not there.
+    """
+    env = _field(spark, "SparkEnv$", "env").get(_field(spark, "SparkEnv$", "MODULE$").get(None))
+    factories = _field(spark, "SparkEnv", "pythonWorkers").get(env).values().toSeq()
+    for index in range(factories.size()):
+        path = _field(spark, "api.python.PythonWorkerFactory", "daemonSockPath")
+        path.set(factories.apply(index), None)
+
+
+def _field(spark: Any, owner: str, name: str) -> Any:
+    found = spark._jvm.java.lang.Class.forName(f"org.apache.spark.{owner}").getDeclaredField(name)
+    found.setAccessible(True)
+    return found
+
+
+def _of_this_jvm(part: bytes) -> list[int]:
     parents, found = {}, []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -128,7 +155,7 @@ def readers() -> list[int]:
             except OSError:
                 continue
             parents[int(folder.name)] = int(stat[1])
-            if b"python_streaming_source_runner" in command:
+            if part in command:
                 found.append(int(folder.name))
     return [pid for pid in found if os.getpid() in _ancestors(pid, parents)]
 
@@ -218,6 +245,44 @@ def test_a_run_starts_although_a_process_dies_as_spark_plans(
         assert run.wait_until_drained(_PATIENCE_SECS)
         assert run.statistics().acked == 10
     assert "Python worker exited unexpectedly" in caplog.text
+
+
+def test_a_daemon_that_died_at_the_wrong_moment_is_replaced(
+    spark: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Spark believes that it runs, and fails for ever: nothing but other workers help."""
+    config = {"query_restart_backoff_secs": 0.05}
+    feeder = FeederSpout("n long")
+    with running(feeder, spark, config=config) as run:
+        feeder.feed([1], msg_id=1)
+        wait_until(lambda: feeder.acked == [1], secs=_PATIENCE_SECS)
+        forget_daemons(spark)
+        for pid in daemons_and_workers():
+            os.kill(pid, 9)
+        feeder.feed([2], msg_id=2)
+        wait_until(lambda: feeder.acked == [1, 2], secs=_PATIENCE_SECS)
+        assert run.statistics().failed == 0
+    assert "Spark goes on to take it for running" in caplog.text
+    assert "at fault" not in caplog.text
+    with running(IteratorSpout(range(10), "n long"), spark, config=config) as run:
+        assert run.wait_until_drained(_PATIENCE_SECS)
+
+
+def test_a_machine_that_cannot_start_python_for_too_long_ends_the_run(spark: Any) -> None:
+    """Without patience the first time is one too many; the next run goes on."""
+    config = {"query_restart_patience_secs": 0}
+    feeder = FeederSpout("n long")
+    with running(feeder, spark, config=config) as run:
+        feeder.feed([1], msg_id=1)
+        wait_until(lambda: feeder.acked == [1], secs=_PATIENCE_SECS)
+        forget_daemons(spark)
+        for pid in daemons_and_workers():
+            os.kill(pid, 9)
+        feeder.feed([2], msg_id=2)
+        with pytest.raises(SparkLostError, match=r"no Python workers for 0 s .*Nothing that"):
+            run.await_termination(_PATIENCE_SECS)
+    with running(IteratorSpout(range(10), "n long"), spark) as run:
+        assert run.wait_until_drained(_PATIENCE_SECS)
 
 
 def test_a_cause_that_persists_ends_the_run(

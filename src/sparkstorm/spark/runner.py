@@ -42,6 +42,7 @@ from sparkstorm.spark.driver.checkpoint import open_files
 from sparkstorm.spark.driver.jvm import Jvm, stop_session
 from sparkstorm.spark.driver.query import Query
 from sparkstorm.spark.driver.restarts import Restarts
+from sparkstorm.spark.driver.self_test import check_internals
 from sparkstorm.spark.driver.server import PlanServer
 from sparkstorm.spark.driver.session import (
     check_given,
@@ -129,6 +130,7 @@ def submit(
             partitions=spark_parallelism(session),
             taps=taps,
         )
+        check_internals(session, plan)
         office = _office(plan, where if keep_letters_there else None, files, lease.run)
         if plan.committers and not keep_letters_there:
             _logger.warning(

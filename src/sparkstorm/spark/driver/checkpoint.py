@@ -6,6 +6,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from sparkstorm.delivery.files import CheckpointFiles, LocalFiles
+from sparkstorm.spark.internals import gateway_of, hadoop_configuration
 
 __all__ = ["HadoopFiles", "open_files"]
 
@@ -26,9 +27,9 @@ class HadoopFiles:
     """
 
     def __init__(self, session: SparkSession, folder: str) -> None:
-        gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - there is no public way
+        gateway = gateway_of(session.sparkContext)
         self._jvm: Any = gateway.jvm
-        conf: Any = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+        conf = hadoop_configuration(session.sparkContext)
         hadoop: Any = self._jvm.org.apache.hadoop.fs
         self._folder = folder
         self._fs: Any = self._path("").getFileSystem(conf)

@@ -28,6 +28,8 @@ from sparkstorm.execution.batch import BatchInfo, Purpose
 from sparkstorm.execution.state_runs import Place
 from sparkstorm.planning.plan import Plan, StageKind
 from sparkstorm.spark.driver.causes import cause_of, is_fault_of_state_store
+from sparkstorm.spark.driver.start_failures import start_failure
+from sparkstorm.spark.internals import cleaner_of, is_stopped, physical_plan
 from sparkstorm.spark.rows import BATCH_PROPERTY
 
 __all__ = ["BatchJobs", "JobError"]
@@ -55,8 +57,8 @@ class BatchJobs:
 
         Raises:
             JobError: the job failed, or took longer than the limit.
-            BatchError: Spark could not load or write the state. Like any other error, it is no
-                message's fault.
+            BatchError: Spark could not load or write the state, or start Python workers. Like any
+                other error, it is no message's fault.
         """
         self._context.setLocalProperty(BATCH_PROPERTY, info.to_json())
         limit = _TimeLimit(limit_secs, self._cancel)
@@ -68,10 +70,12 @@ class BatchJobs:
                 self._probe()
                 return []
         except (Py4JJavaError, CapturedException) as error:
-            if self._context._jsc.sc().isStopped():  # noqa: SLF001 - there is no public way
+            if is_stopped(self._context):
                 raise
             if limit.expired:
                 raise JobError(f"it took longer than {limit_secs:.1f} s", hung=True) from error
+            if (failure := start_failure(error)) is not None:
+                raise BatchError(failure.value) from error
             if is_fault_of_state_store(error):
                 raise BatchError(f"Spark cannot keep the state: {cause_of(error)}") from error
             raise JobError(cause_of(error), hung=False) from error
@@ -82,7 +86,7 @@ class BatchJobs:
         The next one runs everything again, on the state as of the last committed batch.
         """
         plan = self._plan()
-        cleaners = self._context._jsc.sc().cleaner()  # noqa: SLF001
+        cleaners = cleaner_of(self._context)
         if cleaners.isEmpty():
             raise ConfigError(
                 "batches cannot be rolled back with spark.cleaner.referenceTracking=false: leave "
@@ -115,8 +119,7 @@ class BatchJobs:
 
     def _plan(self) -> Any:
         """The physical plan of the running micro-batch."""
-        query: Any = self._query._jsq  # noqa: SLF001 - the running plan is not public
-        return query.streamingQuery().lastExecution().executedPlan()
+        return physical_plan(self._query)
 
     def _cancel(self) -> None:
         self._context.cancelJobGroup(str(self._query.runId))

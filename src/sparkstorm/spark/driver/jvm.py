@@ -9,14 +9,21 @@ from subprocess import Popen, TimeoutExpired
 from typing import Any, final
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from sparkstorm.errors import SparkLostError
+from sparkstorm.spark.internals import (
+    accumulator_server,
+    forget_context,
+    gateway_of,
+    is_stopped,
+    worker_environment,
+)
 
 __all__ = ["Jvm", "stop_session"]
 
 _END_SECS = 5.0
+_GENERATION = "SPARKSTORM_WORKERS"
 
 
 @final
@@ -25,7 +32,7 @@ class Jvm:
 
     def __init__(self, session: SparkSession) -> None:
         self._context: Any = session.sparkContext
-        self._gateway: Any = self._context._gateway  # noqa: SLF001 - there is no public way
+        self._gateway = gateway_of(self._context)
         self._process: Popen[bytes] | None = getattr(self._gateway, "proc", None)
         self._quiet_its_end()
 
@@ -41,8 +48,16 @@ class Jvm:
 
     def context_is_stopped(self) -> bool:
         """Whether somebody stopped the Spark context, so that no query can run on it."""
-        java_context = self._context._jsc  # noqa: SLF001
-        return java_context is None or bool(java_context.sc().isStopped())
+        return is_stopped(self._context)
+
+    def renew_workers(self) -> None:
+        """Let Spark start the Python workers of the next query in another way than until now.
+
+        Each executor, and the driver, keep one factory of workers for each environment that workers
+        are started with. So another variable makes another factory, wherever the broken one is.
+        """
+        environment = worker_environment(self._context)
+        environment[_GENERATION] = str(int(environment.get(_GENERATION, "1")) + 1)
 
     def lost(self) -> SparkLostError:
         """Return the error that says how it ended.
@@ -76,7 +91,9 @@ class Jvm:
         One error that says so is enough, and whoever had called the JVM gets an exception, too.
         """
         logging.getLogger().addFilter(_is_not_py4j)
-        accumulators = self._context._accumulatorServer  # noqa: SLF001
+        accumulators = accumulator_server(self._context)
+        if accumulators is None:
+            return
         told = type(accumulators).handle_error
 
         def handle_error(request: object, address: object) -> None:
@@ -91,16 +108,7 @@ def stop_session(session: SparkSession) -> None:
     if not Jvm(session).is_gone():
         session.stop()
         return
-    context: Any = session.sparkContext
-    context._jsc = None  # noqa: SLF001 - nothing to stop there any more
-    context.stop()
-    for owner, name in (
-        (SparkContext, "_gateway"),
-        (SparkContext, "_jvm"),
-        (SparkSession, "_instantiatedSession"),
-        (SparkSession, "_activeSession"),
-    ):
-        setattr(owner, name, None)
+    forget_context(session.sparkContext)
 
 
 def _is_not_py4j(record: logging.LogRecord) -> bool:

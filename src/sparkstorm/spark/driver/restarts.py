@@ -1,5 +1,6 @@
 """When a query that Spark ended is started again."""
 
+from dataclasses import replace
 from typing import final
 
 from sparkstorm.config import Config
@@ -8,6 +9,7 @@ from sparkstorm.delivery.retry import RetryPolicy
 __all__ = ["Restarts"]
 
 _LONGEST_WAIT_SECS = 60.0
+_LONGEST_PATIENT_WAIT_SECS = 15.0
 
 
 @final
@@ -16,6 +18,9 @@ class Restarts:
 
     They are counted anew after the query was healthy for long enough. Its healthy time begins when
     it first asks for a new batch, since then it is done with the one it failed on.
+
+    A failure that goes away by itself is not counted. The next restarts are given so much time, and
+    all of it again as soon as one of them gets a batch done.
 
     >>> restarts = Restarts(Config(query_max_restarts=1, query_restart_window_secs=60))
     >>> restarts.wait_after_failure(0.0) is None, restarts.wait_after_failure(1.0)
@@ -32,8 +37,12 @@ class Restarts:
             max_secs=_LONGEST_WAIT_SECS,
             max_retries=config.query_max_restarts,
         )
+        self._patient = replace(self._policy, max_secs=_LONGEST_PATIENT_WAIT_SECS, max_retries=None)
+        self.patience_secs = config.query_restart_patience_secs
         self._window_secs = config.query_restart_window_secs
         self._healthy_since: float | None = None
+        self._patient_since: float | None = None
+        self._patient_count = 0
 
     def note_healthy(self, now: float) -> None:
         """Note that the query asked for a new batch."""
@@ -42,9 +51,23 @@ class Restarts:
 
     def wait_after_failure(self, now: float) -> float | None:
         """Count a failure; return the seconds to wait before the restart, None to give up."""
-        healthy = 0.0 if self._healthy_since is None else now - self._healthy_since
-        if healthy >= self._window_secs:
-            self.count = 0
-        self._healthy_since = None
+        self._end_of_health(now)
         self.count += 1
         return self._policy.delay(attempt=self.count, key=self.count)
+
+    def wait_patiently(self, now: float) -> float | None:
+        """Return the seconds to wait after a failure that goes away by itself, None to give up."""
+        self._end_of_health(now)
+        if self._patient_since is None:
+            self._patient_since, self._patient_count = now, 0
+        if now - self._patient_since >= self.patience_secs:
+            return None
+        self._patient_count += 1
+        return self._patient.pause(attempt=self._patient_count, key=self._patient_count)
+
+    def _end_of_health(self, now: float) -> None:
+        if self._healthy_since is None:
+            return
+        if now - self._healthy_since >= self._window_secs:
+            self.count = 0
+        self._healthy_since = self._patient_since = None

@@ -7,11 +7,17 @@ import sys
 import warnings
 from typing import Any
 
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from sparkstorm.errors import ConfigError, EnvironmentFault
 from sparkstorm.java import find_java
+from sparkstorm.spark.internals import (
+    LOCAL_FILE_MANAGER,
+    ROCKSDB_PROVIDER,
+    active_context,
+    gateway_of,
+    hadoop_configuration,
+)
 
 __all__ = [
     "CORE_SETTINGS",
@@ -44,9 +50,7 @@ CORE_SETTINGS: dict[str, tuple[str, str]] = {
 SQL_SETTINGS: dict[str, str] = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
+    "spark.sql.streaming.stateStore.providerClass": ROCKSDB_PROVIDER,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.metricsEnabled": "false",
@@ -59,9 +63,6 @@ rows. Ours are packets, some dozens a batch: word count takes a tenth less CPU w
 """
 
 _DAEMON = "sparkstorm.spark.worker.daemon"
-_LOCAL_FILE_MANAGER = (
-    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-)
 
 
 def is_local(master: str) -> bool:
@@ -120,16 +121,14 @@ def write_no_crc_files(session: SparkSession) -> None:
     checksums of the state by itself. All local files of the JVM are meant, so it is not for
     sessions that the user made.
     """
-    jvm: Any = session._jvm  # noqa: SLF001 - there is no public way
-    java_session: Any = session._jsparkSession  # noqa: SLF001 - as above
-    configuration = java_session.sparkContext().hadoopConfiguration()
-    jvm.org.apache.hadoop.fs.FileSystem.getLocal(configuration).setWriteChecksum(False)
+    hadoop = gateway_of(session.sparkContext).jvm.org.apache.hadoop.fs
+    configuration = hadoop_configuration(session.sparkContext)
+    hadoop.FileSystem.getLocal(configuration).setWriteChecksum(False)
 
 
 def running_session() -> SparkSession | None:
     """The session of this process, if Spark runs in it: it is whoever's started it, not ours."""
-    active = SparkContext._active_spark_context  # noqa: SLF001 - there is no public way
-    return None if active is None else SparkSession.builder.getOrCreate()
+    return None if active_context() is None else SparkSession.builder.getOrCreate()
 
 
 def check_given(given: SparkSession) -> None:
@@ -169,7 +168,7 @@ def query_session(given: SparkSession, partitions: int, checkpoint: str) -> Spar
         session.conf.set(key, value)
     session.conf.set("spark.sql.shuffle.partitions", str(partitions))
     if "://" not in checkpoint or checkpoint.startswith("file:"):
-        session.conf.set("spark.sql.streaming.checkpointFileManagerClass", _LOCAL_FILE_MANAGER)
+        session.conf.set("spark.sql.streaming.checkpointFileManagerClass", LOCAL_FILE_MANAGER)
     return session
 
 

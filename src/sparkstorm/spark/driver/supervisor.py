@@ -12,9 +12,11 @@ from sparkstorm.errors import BatchError, InternalError, SparkLostError, Sparkst
 from sparkstorm.logs import logger_of
 from sparkstorm.spark.driver.causes import cause_of, is_death_of_worker
 from sparkstorm.spark.driver.jvm import Jvm
+from sparkstorm.spark.driver.overload import overload
 from sparkstorm.spark.driver.query import Query
 from sparkstorm.spark.driver.restarts import Restarts
 from sparkstorm.spark.driver.server import PlanServer
+from sparkstorm.spark.driver.start_failures import StartFailure, start_failure
 
 __all__ = ["Supervisor"]
 
@@ -32,7 +34,8 @@ class Supervisor:
     3. If Spark ended it, it is started again on its checkpoint after a while. The coordinator goes
        on as if nothing had happened: Spark asks for the batch that is not committed once more, and
        for the next one after that.
-    4. If that happens too often, the run is broken.
+    4. If that happens too often, the run is broken. While Spark cannot start Python workers, which
+       is the machine's fault, it is not counted how often, but for how long nothing got done.
 
     Args:
         start_query: starts the query.
@@ -70,7 +73,8 @@ class Supervisor:
             try:
                 self._query = self._start_query()
             except (PySparkException, Py4JError) as error:
-                if not is_death_of_worker(error) or self._jvm.is_gone():
+                dead = is_death_of_worker(error) or start_failure(error) is not None
+                if not dead or self._jvm.is_gone():
                     raise
                 self._wait_or_give_up(error)
         self._thread.start()
@@ -130,6 +134,31 @@ class Supervisor:
             self._query = self._start_query()
 
     def _wait_or_give_up(self, error: BaseException) -> None:
+        failure = start_failure(error)
+        if failure is not None:
+            wait = self._wait_for_workers(error, failure)
+        else:
+            wait = self._wait_counted(error)
+        self._stopping.wait(wait)
+
+    def _wait_for_workers(self, error: BaseException, failure: StartFailure) -> float:
+        """Return how long to wait until Spark may be able to start Python workers again."""
+        if failure is StartFailure.STUCK:
+            self._jvm.renew_workers()
+        cause = failure.value
+        if failure is StartFailure.LATE and (why := overload()) is not None:
+            cause += f": {why}"
+        wait = self._restarts.wait_patiently(time.monotonic())
+        if wait is None:
+            raise SparkLostError(
+                f"Spark could start no Python workers for {self._restarts.patience_secs:g} s "
+                f"(topology.query.restart.patience.secs): {cause}"
+            ) from error
+        _logger.warning("the query is started again in %.1f s: %s", wait, cause)
+        return wait
+
+    def _wait_counted(self, error: BaseException) -> float:
+        """Return how long to wait before a restart, of which there are only so many."""
         wait = self._restarts.wait_after_failure(time.monotonic())
         cause = cause_of(error)
         if self._restarts.count == 1:
@@ -148,4 +177,4 @@ class Supervisor:
             self._restarts.count,
             cause,
         )
-        self._stopping.wait(wait)
+        return wait

@@ -9,6 +9,8 @@ from pyspark.sql.streaming.stateful_processor import (
     ValueState,
 )
 
+from sparkstorm.spark.internals import state_client
+
 __all__ = ["PartitionState", "TaskStore"]
 
 
@@ -26,7 +28,7 @@ class PartitionState:
     """
 
     def __init__(self, handle: StatefulProcessorHandle, *, has_entries: bool) -> None:
-        self._client: Any = handle._statefulProcessorApiClient  # noqa: SLF001 - who sets the key
+        self._client: Any = state_client(handle)  # sets the key
         self._chunks = handle.getValueState("chunks", "data binary")
         self._entries = None
         if has_entries:

@@ -1,0 +1,38 @@
+"""Whether this machine has more to do than it can."""
+
+import os
+from pathlib import Path
+
+__all__ = ["overload"]
+
+_TOO_MANY_PER_CORE = 2.0
+_LOAD = Path("/proc/loadavg")
+
+
+def overload() -> str | None:
+    """Return a sentence that says so if this machine is overloaded, else None."""
+    return sentence(_wanting(), os.cpu_count() or 1)
+
+
+def sentence(wanting: float, cores: int) -> str | None:
+    """Return the sentence for so many processes that want so many cores.
+
+    >>> sentence(23.4, 4)
+    'this machine is overloaded: 23 processes want its 4 cores'
+    >>> sentence(7.9, 4) is None
+    True
+    """
+    if wanting < _TOO_MANY_PER_CORE * cores:
+        return None
+    return f"this machine is overloaded: {wanting:.0f} processes want its {cores} cores"
+
+
+def _wanting() -> float:
+    """How many processes want a core: the mean of a minute, or those of now if they are more.
+
+    In the first minute of a burst its mean is still low. Only Linux tells those of now.
+    """
+    if not _LOAD.exists():
+        return os.getloadavg()[0]
+    mean, _, _, running, _ = _LOAD.read_text().split()
+    return max(float(mean), float(running.partition("/")[0]))
