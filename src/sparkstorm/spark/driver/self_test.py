@@ -1,6 +1,5 @@
 """Whether the Spark that runs has the private parts that we lean on; found out once per build."""
 
-import logging
 import pydoc
 from collections.abc import Sequence
 from typing import Any
@@ -11,12 +10,13 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from sparkstorm.errors import EnvironmentFault
+from sparkstorm.logs import logger_of
 from sparkstorm.planning.plan import Plan, StageKind
 from sparkstorm.spark.internals import NEEDS, Need, Vital, gateway_of
 
 __all__ = ["check_internals", "judge", "missing"]
 
-_logger = logging.getLogger(__name__)
+_logger = logger_of(__name__)
 
 _FOUND: dict[str, tuple[Need, ...]] = {}
 """What is missing, by the build of Spark."""
