@@ -13,6 +13,7 @@ from sparkstorm.acking.ids import seeds
 from sparkstorm.acking.shares import Entries
 from sparkstorm.acking.tally import Tally
 from sparkstorm.delivery.coordinator import Coordinator
+from sparkstorm.delivery.engine_log import EngineLog
 from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.execution.acker import encode_result
 from sparkstorm.execution.packet import Kind, PacketWriter
@@ -77,7 +78,7 @@ def _coordinator(path: Path) -> Coordinator:
     )
     plan = make_plan(builder.create_topology(), config=config, partitions=2)
     coordinator = Coordinator(plan, MemoryFiles(), ManualClock())
-    coordinator.open()
+    coordinator.open(EngineLog())
     return coordinator
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import sparkstorm as ss
 from sparkstorm.acking.anchors import MANY_ROOTS
 from sparkstorm.delivery.coordinator import Coordinator
+from sparkstorm.delivery.engine_log import EngineLog
 from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.execution.job import StageJob
 from sparkstorm.execution.level import Workshop
@@ -120,7 +121,7 @@ def run(made: ss.Topology, seed: int) -> list[dict[int, list[bytes]]]:
     rng = random.Random(seed)
     plan = make_plan(made, name="t", config=ss.Config(acker_executors=3), partitions=3)
     coordinator = Coordinator(plan, MemoryFiles(), ManualClock(), run="x")
-    coordinator.open()
+    coordinator.open(EngineLog())
     for task in coordinator.hosted.values():
         task.open()
         while task.step(1000):

@@ -77,7 +77,7 @@ class Play:
         """The numbers in dead letters."""
         found: set[int] = set()
         for path in (self.folder / "checkpoint/sparkstorm/dead-letters").glob("*.jsonl"):
-            letters = [json.loads(line) for line in path.read_text().splitlines()]
+            letters = [json.loads(line) for line in path.read_text().splitlines()[1:]]
             found |= {int(letter["values"][letter["fields"].index("value")]) for letter in letters}
         return found
 

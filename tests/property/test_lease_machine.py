@@ -1,16 +1,20 @@
 """However runs are paused, killed and woken: what a run was told is durable, its successors know.
 
 Each run is a thread that waits for its turn before every access to the files, so a schedule decides
-between which two accesses a run is paused, and for how long.
+between which two accesses a run is paused, and for how long. That holds where a file is created by
+one access, also if the answer to it is lost; it does not where one looks first and then writes.
 """
 
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparkstorm.delivery.engine_log import EngineLog
 from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.delivery.holder import Holder
 from sparkstorm.delivery.journal import Journal
@@ -37,11 +41,35 @@ class SteppedFiles:
     def __getattr__(self, name: str) -> Any:
         act = getattr(self._files, name)
 
-        def stepped(*args: Any) -> Any:
+        def stepped(*args: Any, **options: Any) -> Any:
             self._wait_for_turn()
-            return act(*args)
+            return act(*args, **options)
 
         return stepped
+
+
+class AnswerLost(SteppedFiles):
+    """A store whose client asks again when no answer comes, and then finds its own file there."""
+
+    def create(self, name: str, data: bytes) -> bool:
+        self._wait_for_turn()
+        self._files.create(name, data)
+        return False
+
+
+class HeadThenPut(SteppedFiles):
+    """An object store without conditions: its client looks whether an object is there, and writes.
+
+    So does S3A for ``create(overwrite=false)`` without conditional creation.
+    """
+
+    def create(self, name: str, data: bytes) -> bool:
+        self._wait_for_turn()
+        if self._files.read(name) is not None:
+            return False
+        self._wait_for_turn()
+        self._files.write(name, data)
+        return True
 
 
 class Run:
@@ -49,7 +77,7 @@ class Run:
 
     def __init__(self, world: "World", number: int) -> None:
         self.world = world
-        self.name = f"run-{number}"
+        self.name = f"run-{number}"  # a name of its own, as each real run has
         self.killed = False
         self.ended = False
         self._go = threading.Semaphore(0)
@@ -82,13 +110,14 @@ class Run:
 
     def _live(self) -> None:
         world = self.world
-        files: Any = SteppedFiles(world.files, self._turn)
+        files: Any = world.store(world.files, self._turn)
         holder = Holder(run=self.name)
         lease = Lease(files, world.clock, holder, TIMEOUT, died=lambda h: h.run in world.dead)
         lease.acquire(sleep=lambda secs: self._turn())
         world.epochs.append(lease.epoch)
         journal = Journal(files, lease)
-        last = journal.last()
+        told = max((number for _, number in world.told), default=-1)
+        last = journal.last(EngineLog(heard=told, committed=told))
         number = -1 if last is None else last.number
         world.read[lease.epoch] = number
         for turn in range(1000):
@@ -105,7 +134,8 @@ class Run:
 class World:
     """The checkpoint, the time and what happened."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: type[SteppedFiles] = SteppedFiles) -> None:
+        self.store = store
         self.files = MemoryFiles()
         self.clock = ManualClock()
         self.dead: set[str] = set()
@@ -113,6 +143,7 @@ class World:
         self.read: dict[int, int] = {}
         self.told: list[tuple[int, int]] = []
         self.ends: dict[str, BaseException] = {}
+        self.more = itertools.count(RUNS)
         self.runs = [Run(self, number) for number in range(RUNS)]
 
     def kill(self, run: Run) -> None:
@@ -145,21 +176,23 @@ event = st.one_of(
 
 
 @settings(max_examples=300)
-@given(st.lists(event, min_size=4, max_size=40))
-def test_no_plan_that_spark_may_hear_of_is_unknown_to_a_later_run(events: list[Any]) -> None:
+@given(st.sampled_from([SteppedFiles, AnswerLost]), st.lists(event, min_size=4, max_size=40))
+def test_no_plan_that_spark_may_hear_of_is_unknown_to_a_later_run(
+    store: type[SteppedFiles], events: list[Any]
+) -> None:
     """No epoch is given twice, and a run that read the last plan knows all plans told before.
 
     A plan is told only after the check that follows its writing. So one told by an earlier run
     must have been read by each later one: otherwise both could run it, unknown to each other.
     """
-    world = World()
+    world = World(store)
     try:
         for kind, number, amount in events:
             if kind == "time":
                 world.clock.advance(amount)
             elif kind == "kill":
                 world.kill(world.runs[number])
-                world.runs[number] = Run(world, 100 + len(world.ends))
+                world.runs[number] = Run(world, next(world.more))
             elif kind == "overtake":
                 world.overtake(world.runs[number])
             else:
@@ -188,5 +221,39 @@ def test_the_schedules_do_supersede() -> None:
             first.step()
         assert [told for told in world.told if told[0] == 1] == before
         assert isinstance(world.ends[first.name], SupersededError)
+    finally:
+        world.close()
+
+
+def step_together(world: World) -> None:
+    """Let two runs take turns until either is refused, or both have told of a plan."""
+    runs = world.runs[:2]
+    while not any(run.ended for run in runs) and len(world.told) < 2:
+        for run in runs:
+            run.step()
+
+
+@pytest.mark.parametrize("store", [SteppedFiles, AnswerLost])
+def test_of_two_that_begin_at_once_one_gets_the_first_epoch(store: type[SteppedFiles]) -> None:
+    world = World(store)
+    try:
+        step_together(world)
+        assert world.epochs == [1]
+        assert isinstance(world.ends[world.runs[1].name], CheckpointError)
+    finally:
+        world.close()
+
+
+def test_a_store_that_looks_before_it_writes_lets_both_pass() -> None:
+    """Both are told that they have epoch 1, pass every check, and tell Spark plan 0.
+
+    No protocol of ours mends that, so such a store is refused: ``spark/driver/stores.py``.
+    """
+    world = World(HeadThenPut)
+    try:
+        step_together(world)
+        assert world.epochs == [1, 1]
+        assert world.told[:2] == [(1, 0), (1, 0)]
+        assert not world.ends
     finally:
         world.close()

@@ -21,7 +21,8 @@ from sparkstorm.delivery.lease import Lease
 from sparkstorm.errors import BatchError, SparkLostError
 from sparkstorm.spark import lowering
 from sparkstorm.spark.datasource import SparkstormSource
-from sparkstorm.spark.driver.checkpoint import HadoopFiles
+from sparkstorm.spark.driver.checkpoint import HadoopFiles, open_files
+from sparkstorm.spark.driver.stores import Store
 from sparkstorm.spark.rows import LOADS_DDL
 from sparkstorm.spouts import IteratorSpout
 from sparkstorm.testing import FeederSpout, wait_until
@@ -169,8 +170,11 @@ def _ancestors(pid: int, parents: dict[int, int]) -> Iterator[int]:
 class TestHadoopFiles:
     """Through Hadoop's local file system."""
 
-    def test_files_are_written_created_listed_and_deleted(self, spark: Any, tmp_path: Path) -> None:
-        files = HadoopFiles(spark, f"file://{tmp_path}/checkpoint")
+    @pytest.mark.parametrize("store", [s for s in Store if s is not Store.CONDITIONAL])
+    def test_files_are_written_created_listed_and_deleted(
+        self, spark: Any, tmp_path: Path, store: Store
+    ) -> None:
+        files = HadoopFiles(spark, f"file://{tmp_path}/checkpoint", store=store)
         assert files.read("plans/1") is None
         assert files.names("plans") == []
         files.write("plans/1", b"old")
@@ -186,8 +190,36 @@ class TestHadoopFiles:
         assert files.names("plans") == ["0"]
         assert files.read("plans/0") == b""
 
+    @pytest.mark.parametrize("steps", [2, 3, 4])
+    def test_a_file_outlives_a_crash_in_its_replacement(
+        self, spark: Any, tmp_path: Path, steps: int
+    ) -> None:
+        """Where it takes several steps: as it was, or as it was to be, after each of them."""
+        files = HadoopFiles(spark, f"file://{tmp_path}", store=Store.RENAMES_TO_NEW)
+        files.write("plans/1", b"new")
+        (tmp_path / "plans/1").rename(tmp_path / "plans/1.whole" if steps > 2 else tmp_path / "x")
+        if steps < 4:
+            (tmp_path / "plans/1").write_bytes(b"old")
+        assert files.names("plans") == ["1"]
+        assert files.read("plans/1") == (b"new" if steps == 4 else b"old")
+        files.write("plans/1", b"newest")
+        assert files.read("plans/1") == b"newest"
+        files.delete("plans/1")
+        assert files.read("plans/1") is None
+
+    def test_a_store_that_keeps_no_two_drivers_apart_is_refused(self, spark: Any) -> None:
+        """One of Hadoop's own that looks first and then writes; all ways on are named."""
+        words = r"on http://, as it is set up, .*hdfs://; s3a://.*gs://; or abfss://"
+        with pytest.raises(ss.CheckpointError, match=words):
+            open_files("http://localhost/checkpoint", spark)
+
+    def test_a_store_that_hadoop_cannot_open_is_named(self, spark: Any) -> None:
+        with pytest.raises(ss.CheckpointError, match=r"nosuch://a/b cannot be opened.*jars"):
+            open_files("nosuch://a/b", spark)
+
     def test_a_lease_is_held_there(self, spark: Any, tmp_path: Path) -> None:
-        files, clock = HadoopFiles(spark, f"file://{tmp_path}"), SystemClock()
+        files = HadoopFiles(spark, f"file://{tmp_path}", store=Store.RENAMES)
+        clock = SystemClock()
         first = Lease(files, clock, Holder.here("one", clock.wall()), 30.0)
         second = Lease(files, clock, Holder.here("two", clock.wall()), 30.0)
         assert first.try_acquire()

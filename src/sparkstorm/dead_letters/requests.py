@@ -8,6 +8,7 @@ from typing import final
 
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.store import LetterStore
+from sparkstorm.delivery.seal import unseal, write_sealed
 from sparkstorm.errors import CheckpointError
 
 __all__ = ["ReplayRequest", "RequestBox"]
@@ -53,7 +54,7 @@ class RequestBox:
             name=name, letters={letter.id: letter.replays for letter in letters}, rate=rate
         )
         data = {"letters": dict(request.letters), "rate": rate}
-        self._files.write(f"{self._folder}/{name}", json.dumps(data).encode())
+        write_sealed(self._files, f"{self._folder}/{name}", json.dumps(data).encode())
         return request
 
     def names(self) -> list[str]:
@@ -70,12 +71,12 @@ class RequestBox:
         if data is None:
             return None
         try:
-            values = json.loads(data)
+            values = json.loads(unseal(data))
             rate = None if values["rate"] is None else float(values["rate"])
             return ReplayRequest(name=name, letters=dict(values["letters"]), rate=rate)
         except (ValueError, TypeError, KeyError) as error:
             raise CheckpointError(
-                f"the request {self._folder}/{name} is unreadable: {error!r}. Delete it and ask "
+                f"the request {self._folder}/{name} is unreadable ({error}). Delete it and ask "
                 f"again"
             ) from error
 

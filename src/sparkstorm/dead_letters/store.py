@@ -1,5 +1,8 @@
 """The files of dead letters: JSON lines, one file for all letters that were written together.
 
+The first line is the file's seal (:mod:`sparkstorm.delivery.seal`). People may mend a file: one
+without that line is taken as it is.
+
 A file never grows after it was written, it only loses letters, so that a running topology and the
 command line may both remove letters without losing one. If they do so at the same moment, a letter
 that one of them removed may come back: replayed once more, never lost.
@@ -8,10 +11,11 @@ that one of them removed may come back: replayed once more, never lost.
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias, final
+from typing import NamedTuple, TypeAlias, final
 
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.delivery.files import CheckpointFiles
+from sparkstorm.delivery.seal import BrokenSealError, is_seal, seal, unseal
 from sparkstorm.errors import CheckpointError
 
 __all__ = ["LetterStore", "Places"]
@@ -20,6 +24,33 @@ Places: TypeAlias = tuple[str, ...]
 """The files that hold a letter, oldest first: after a crash it may be more than one."""
 
 _SUFFIX = ".jsonl"
+
+
+class _File(NamedTuple):
+    """A file's lines; the seal before them, with its end; and in which way it does not fit."""
+
+    lines: list[bytes]
+    head: bytes = b""
+    fault: str = ""
+
+    @classmethod
+    def of(cls, data: bytes) -> "_File":
+        first, end, rest = data.partition(b"\n")
+        if data and not is_seal(first):
+            return cls(data.splitlines())
+        try:
+            return cls(unseal(data).splitlines(), first + end)
+        except BrokenSealError as error:
+            return cls(rest.splitlines(), first + end, str(error))
+
+    def without(self, ids: Collection[str]) -> "_File":
+        """Return it without these letters; a damaged line stays."""
+        return self._replace(lines=[line for line in self.lines if _id_in(line) not in ids])
+
+    def to_bytes(self) -> bytes:
+        """Return its content; a seal that did not fit is kept, so that it still does not."""
+        rest = b"".join(line + b"\n" for line in self.lines)
+        return self.head + rest if self.fault or not self.head else seal(rest)
 
 
 @final
@@ -44,7 +75,8 @@ class LetterStore:
         ids = hashlib.blake2b("".join(letter.id for letter in letters).encode(), digest_size=6)
         newest = max(letter.last_time for letter in letters)
         name = f"{int(newest * 1000):014d}-{ids.hexdigest()}{_SUFFIX}"
-        self._write(name, (json.dumps(letter.to_json()).encode() for letter in letters))
+        lines = (json.dumps(letter.to_json()).encode() + b"\n" for letter in letters)
+        self.files.write(f"{self.folder}/{name}", seal(b"".join(lines)))
         return name
 
     def names(self) -> list[str]:
@@ -55,10 +87,10 @@ class LetterStore:
         """Return the letters of a file; none if it is gone.
 
         Raises:
-            CheckpointError: a line is not a letter.
+            CheckpointError: a line is not a letter, or letters are missing or changed.
         """
-        letters = []
-        for number, line in enumerate(self._lines(name), start=1):
+        letters, file = [], self._file(name)
+        for number, line in enumerate(file.lines, start=1 + bool(file.head)):
             try:
                 letters.append(DeadLetter.from_json(json.loads(line)))
             except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -66,6 +98,12 @@ class LetterStore:
                     f"line {number} of {self.folder}/{name} is not a dead letter: {error!r}. "
                     f"Mend the line or move the file away"
                 ) from error
+        if file.fault:
+            raise CheckpointError(
+                f"{self.folder}/{name} is damaged ({file.fault}), so letters are missing or "
+                f"changed. Restore it from a backup; or delete its first line, to take the rest "
+                f"for whole; or move the file away"
+            )
         return letters
 
     def letters(self, ids: Collection[str] | None = None) -> Iterator[DeadLetter]:
@@ -106,12 +144,12 @@ class LetterStore:
         """Remove letters, from these files or wherever they are; a damaged line stays."""
         wanted = set(ids)
         for name in self.names() if names is None else names:
-            lines = self._lines(name)
-            kept = [line for line in lines if _id_in(line) not in wanted]
-            if lines and not kept:
+            file = self._file(name)
+            kept = file.without(wanted)
+            if file.lines and not kept.lines and not file.fault:
                 self.files.delete(f"{self.folder}/{name}")
-            elif len(kept) < len(lines):
-                self._write(name, kept)
+            elif len(kept.lines) < len(file.lines):
+                self.files.write(f"{self.folder}/{name}", kept.to_bytes())
 
     def replace(self, letters: Sequence[DeadLetter], names: Iterable[str] | None = None) -> None:
         """Write letters and remove what these files, or all, held under their ids.
@@ -122,11 +160,9 @@ class LetterStore:
         name = self.write(letters)
         self.remove([letter.id for letter in letters], [x for x in before if x != name])
 
-    def _lines(self, name: str) -> list[bytes]:
-        return (self.files.read(f"{self.folder}/{name}") or b"").splitlines()
-
-    def _write(self, name: str, lines: Iterable[bytes]) -> None:
-        self.files.write(f"{self.folder}/{name}", b"".join(line + b"\n" for line in lines))
+    def _file(self, name: str) -> _File:
+        data = self.files.read(f"{self.folder}/{name}")
+        return _File([]) if data is None else _File.of(data)
 
 
 def _id_in(line: bytes) -> str | None:

@@ -27,6 +27,7 @@ from sparkstorm.clock import Clock
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.delivery.counts import Counts
+from sparkstorm.delivery.engine_log import EngineLog
 from sparkstorm.delivery.fault import Fault
 from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.delivery.journal import Journal
@@ -114,19 +115,28 @@ class Coordinator:
         self._transactions = Transactions(plan, self._journal, files) if plan.exactly_once else None
         self._replays = Replays(plan, office)
         self._planner = BatchPlanner(plan, self.hosted, self.partitioned, self._replays, clock, run)
-        self._succession = Succession(self._journal, self._planner, self._ledger, clock)
+        self._succession = Succession(
+            self._journal, self._planner, self._ledger, clock, exactly_once=plan.exactly_once
+        )
         self._signals = Signals(plan)
         self._ticks = Ticks(plan, clock.monotonic())
 
-    def open(self) -> None:
+    def open(self, log: EngineLog) -> None:
         """Open the partitioned spouts, with the progress of an earlier driver if there is one.
 
         Hosted spouts are opened by whoever runs their threads.
+
+        Args:
+            log: which batches the engine has heard of, and committed.
+
+        Raises:
+            CheckpointError: what an earlier driver, or the engine, has written is damaged.
         """
         plan = BatchPlan(number=-1, run="")
-        if (last := self._journal.last()) is not None:
+        if (last := self._journal.last(log)) is not None:
             plan = last
-            self._records[plan.number] = self._succession.take_up(plan)
+            committed = log.committed >= plan.number
+            self._records[plan.number] = self._succession.take_up(plan, committed=committed)
             self._last = plan.number
         now = self._clock.monotonic()
         for number, task in self.partitioned.items():
@@ -383,7 +393,7 @@ class Coordinator:
     def _write_last_word(self) -> None:
         if not self._records:
             plan = self._planner.settled(self._last)
-            self._journal.write_plan(replace(plan, clean=True))
+            self._journal.write_plan(replace(plan, clean=True, settled=True))
         elif (record := self._records[self._last]).recovered is None:
             self._journal.write_plan(replace(record.plan, clean=True))
 

@@ -73,19 +73,9 @@ class Decision:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Decision":
-        """Build it from :meth:`to_bytes`.
-
-        Raises:
-            CheckpointError: the file is damaged.
-        """
-        try:
-            first, causes, roots, which, *staged = split_rows(data)
-            head, given_up = json.loads(first), unpack_failed([causes, roots, which])
-        except ValueError as error:
-            raise CheckpointError(
-                f"the decision about the last batch cannot be read, perhaps since the machine lost "
-                f"its power: {error}. Whether its committers applied it has to be looked up there"
-            ) from error
+        """Build it from :meth:`to_bytes`."""
+        first, causes, roots, which, *staged = split_rows(data)
+        head, given_up = json.loads(first), unpack_failed([causes, roots, which])
         return cls(
             time=head["time"],
             excluded=tuple(RootRange(*pair) for pair in head["excluded"]),

@@ -1,5 +1,6 @@
 """Where the driver keeps what must outlive it: small named files beside the checkpoint."""
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -10,6 +11,10 @@ from sparkstorm.errors import CheckpointError
 __all__ = ["CheckpointFiles", "LocalFiles", "MemoryFiles"]
 
 
+_NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
+"""How a file system says that folders cannot be synced there; it then does so by itself, or not."""
+
+
 class CheckpointFiles(Protocol):
     """Small files, each written whole and atomically: after a crash the old or the new is there."""
 
@@ -17,8 +22,8 @@ class CheckpointFiles(Protocol):
         """Return a file's content, or None if there is none."""
         ...
 
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file atomically."""
+    def write(self, name: str, data: bytes, *, lasting: bool = True) -> None:
+        """Write a file atomically; a ``lasting`` one outlives a power failure, too."""
         ...
 
     def create(self, name: str, data: bytes) -> bool:
@@ -48,8 +53,8 @@ class MemoryFiles:
         """Return a file's content, or None if there is none."""
         return self._files.get(name)
 
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file."""
+    def write(self, name: str, data: bytes, *, lasting: bool = True) -> None:
+        """Write a file; none of them lasts."""
         self._files[name] = data
 
     def create(self, name: str, data: bytes) -> bool:
@@ -68,13 +73,21 @@ class MemoryFiles:
 
 @final
 class LocalFiles:
-    """Files in a local folder; written aside and renamed, so that none is ever half there."""
+    """Files in a local folder; written aside and renamed, so that none is ever half there.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: the folder.
+        fsync: whether files are forced to the disk; if not, a power failure may damage them.
+    """
+
+    def __init__(self, folder: Path, *, fsync: bool = True) -> None:
         self._folder = folder
+        self._fsync = fsync
 
     @classmethod
-    def of_checkpoint(cls, location: str) -> "LocalFiles | None":
+    def of_checkpoint(
+        cls, location: str, *, folder: str = "sparkstorm", fsync: bool = True
+    ) -> "LocalFiles | None":
         """Our files in a checkpoint; None if its URL says that it is on another file system.
 
         Raises:
@@ -88,7 +101,7 @@ class LocalFiles:
         if "://" in location and not location.startswith("file:"):
             return None
         path = location.removeprefix("file://").removeprefix("file:")
-        return cls(Path(path) / "sparkstorm")
+        return cls(Path(path) / folder, fsync=fsync)
 
     def make(self) -> "LocalFiles":
         """Make the folder now, to find out early if that cannot be done.
@@ -97,7 +110,7 @@ class LocalFiles:
             CheckpointError: it cannot.
         """
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._make(self._folder)
         except OSError as error:
             raise CheckpointError(
                 f"cannot make the folder {self._folder}: {error.strerror}. Give a folder "
@@ -112,21 +125,25 @@ class LocalFiles:
         except FileNotFoundError:
             return None
 
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file atomically."""
-        path = self._folder / name
-        self._aside(path, data).replace(path)
+    def write(self, name: str, data: bytes, *, lasting: bool = True) -> None:
+        """Write a file atomically; a ``lasting`` one outlives a power failure, too."""
+        path, synced = self._folder / name, lasting and self._fsync
+        self._aside(path, data, synced).replace(path)
+        if synced:
+            _sync_folder(path.parent)
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a file that is not there yet; returns False if it is."""
         path = self._folder / name
-        aside = self._aside(path, data)
+        aside = self._aside(path, data, self._fsync)
         try:
             path.hardlink_to(aside)  # fails if it is there, and shows it whole if not
         except FileExistsError:
             return False
         finally:
             aside.unlink()
+        if self._fsync:
+            _sync_folder(path.parent)
         return True
 
     def delete(self, name: str) -> None:
@@ -138,15 +155,38 @@ class LocalFiles:
         path = self._folder / folder
         return sorted(p.name for p in path.iterdir() if p.name[0] != ".") if path.is_dir() else []
 
-    @staticmethod
-    def _aside(path: Path, data: bytes) -> Path:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def _aside(self, path: Path, data: bytes, synced: bool) -> Path:
+        self._make(path.parent)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".")
         aside = Path(name)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
+                if synced:
+                    file.flush()
+                    os.fsync(file.fileno())
         except BaseException:  # a full disk: each further try would leave another one
             aside.unlink()
             raise
         return aside
+
+    def _make(self, folder: Path) -> None:
+        if folder.is_dir():
+            return
+        self._make(folder.parent)
+        folder.mkdir(exist_ok=True)
+        if self._fsync:
+            _sync_folder(folder.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Force the names in a folder to the disk: a file is only found by its name."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise

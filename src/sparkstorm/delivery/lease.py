@@ -14,6 +14,7 @@ The newest file is never deleted, so epochs only grow.
 """
 
 import json
+import re
 import time
 from collections.abc import Callable
 from typing import Protocol, final
@@ -21,6 +22,7 @@ from typing import Protocol, final
 from sparkstorm.clock import Clock
 from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.delivery.holder import Holder
+from sparkstorm.delivery.seal import BrokenSealError, seal, unseal
 from sparkstorm.errors import CheckpointError, SupersededError
 from sparkstorm.logs import logger_of
 
@@ -28,6 +30,8 @@ __all__ = ["Fence", "Lease", "Unfenced"]
 
 _BEATS = 10
 """A lease is stale when so many beats in a row are missing."""
+
+_EPOCH = re.compile("[1-9][0-9]*")
 
 _logger = logger_of(__name__)
 
@@ -165,11 +169,11 @@ class Lease:
         return _newest(self._files)
 
     def _holder(self, epoch: int) -> Holder | None:
-        data = self._files.read(f"lease/{epoch}")
-        return Holder.from_json(data) if data else None  # empty: it is just being written
+        data = self._opened(f"lease/{epoch}")
+        return None if data is None else Holder.from_json(data)
 
     def _is_free(self, epoch: int) -> bool:
-        data, holder = self._files.read(f"beats/{epoch}"), self._holder(epoch)
+        data, holder = self._opened(f"beats/{epoch}"), self._holder(epoch)
         beat = json.loads(data) if data else {"at": 0.0, "released": False}
         if beat["released"]:
             return True
@@ -185,31 +189,51 @@ class Lease:
             raise _in_use(holder)
         return now - self._watched[2] >= self._timeout_secs
 
+    def _opened(self, name: str) -> bytes | None:
+        """Return a file's content; None if it is just being written, or damaged.
+
+        Then nothing is known of the holder, and the lease is free when it becomes stale.
+        """
+        data = self._files.read(name)
+        try:
+            return unseal(data) if data else None
+        except BrokenSealError as error:
+            _logger.warning("the checkpoint's file sparkstorm/%s is not used: %s", name, error)
+            return None
+
     def _is_recent(self, wall: float) -> bool:
         """Whether a time, by this machine's own clock, is less than two beats ago."""
         return 0.0 <= self._clock.wall() - wall < 2 * self.beat_secs
 
     def _take(self, epoch: int) -> bool:
-        if not self._files.create(f"lease/{epoch}", self._me.to_json()):
-            return False  # another one was faster
+        name, mine = f"lease/{epoch}", seal(self._me.to_json())
+        # a client may try a request again whose answer was lost: then this run was the faster one
+        if not self._files.create(name, mine) and self._files.read(name) != mine:
+            return False
         if self._newest() != epoch:  # so slow that later ones have come and gone
             self._files.delete(f"lease/{epoch}")
             return False
         self.epoch = epoch
         self._beat(released=False)
         for folder in ("lease", "beats"):
-            for name in self._files.names(folder):
-                if int(name) < epoch:
-                    self._files.delete(f"{folder}/{name}")
+            for number in _epochs(self._files, folder):
+                if number < epoch:
+                    self._files.delete(f"{folder}/{number}")
         return True
 
     def _beat(self, *, released: bool) -> None:
         beat = {"beat": self._beats, "at": self._clock.wall(), "released": released}
-        self._files.write(f"beats/{self.epoch}", json.dumps(beat).encode())
+        # the holder is gone after a power failure, and beats must not wait for a busy disk
+        self._files.write(f"beats/{self.epoch}", seal(json.dumps(beat).encode()), lasting=False)
 
 
 def _newest(files: CheckpointFiles) -> int:
-    return max((int(name) for name in files.names("lease")), default=0)
+    return max(_epochs(files, "lease"), default=0)
+
+
+def _epochs(files: CheckpointFiles, folder: str) -> list[int]:
+    """The numbers that files are named by; whatever else people have put there is none of ours."""
+    return [int(name) for name in files.names(folder) if _EPOCH.fullmatch(name)]
 
 
 def _in_use(holder: Holder | None) -> CheckpointError:

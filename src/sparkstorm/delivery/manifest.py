@@ -8,6 +8,7 @@ from typing import final
 from sparkstorm.components.spout import PartitionedSpout
 from sparkstorm.components.stateful import StatefulBolt
 from sparkstorm.delivery.files import CheckpointFiles
+from sparkstorm.delivery.seal import read_sealed, write_sealed
 from sparkstorm.errors import CheckpointError
 from sparkstorm.planning.plan import Plan, StageKind
 from sparkstorm.topology.graph import ComponentSpec
@@ -17,6 +18,11 @@ __all__ = ["KeptState", "Manifest"]
 
 _NAME = "manifest.json"
 _VERSION = 1
+
+_MEND = (
+    "It says what the state belongs to. Restore it from a backup; or, if the topology is what it "
+    "was, delete it, set topology.partitions to the number that the topology had, and start again"
+)
 
 
 @final
@@ -109,7 +115,7 @@ class Manifest:
     @classmethod
     def read(cls, files: CheckpointFiles) -> "Manifest | None":
         """Return the manifest of a checkpoint, or None for a new one."""
-        data = files.read(_NAME)
+        data = read_sealed(files, _NAME, _MEND)
         if data is None:
             return None
         try:
@@ -118,11 +124,14 @@ class Manifest:
             kept = {name: _kept_state(facts) for name, facts in values.pop("state").items()}
             return cls(**values, state=kept)
         except (ValueError, TypeError, KeyError) as error:
-            raise CheckpointError(f"the checkpoint's manifest is unreadable: {error}") from error
+            raise CheckpointError(
+                f"the checkpoint's file sparkstorm/{_NAME} is unreadable: {error!r}. {_MEND}"
+            ) from error
 
     def write(self, files: CheckpointFiles) -> None:
         """Write the manifest into a new checkpoint."""
-        files.write(_NAME, json.dumps({"version": _VERSION, **asdict(self)}, indent=1).encode())
+        data = json.dumps({"version": _VERSION, **asdict(self)}, indent=1)
+        write_sealed(files, _NAME, data.encode())
 
     def check(self, plan: Plan, where: str) -> None:
         """Compare with the topology that is to run on this checkpoint.

@@ -85,6 +85,8 @@ class BatchPlan:
         tries: for each hosted spout task, how often its messages were tried
             (:func:`remembered.encode_tries`).
         clean: whether its driver has ended in good order after it.
+        settled: whether its batch was committed, and its messages had their verdicts, when it was
+            written; a plan always says so of the batches before it.
     """
 
     number: int
@@ -98,6 +100,7 @@ class BatchPlan:
     ticks: tuple[Signal, ...] = ()
     tries: Mapping[str, str] = field(default_factory=dict)
     clean: bool = False
+    settled: bool = False
 
     @property
     def messages(self) -> int:
@@ -155,6 +158,7 @@ class BatchPlan:
             ],
             "tries": dict(self.tries),
             "clean": self.clean,
+            "settled": self.settled,
         }
         return json.dumps(data).encode()
 
@@ -181,6 +185,7 @@ class BatchPlan:
             ),
             tries=values["tries"],
             clean=values["clean"],
+            settled=values["settled"],
         )
 
 

@@ -30,19 +30,35 @@ class Succession:
         planner: makes loads of this driver from those of that one.
         ledger: told of the roots that begin, and end, with it.
         clock: the time.
+        exactly_once: whether batches happen exactly once.
     """
 
     def __init__(
-        self, journal: Journal, planner: BatchPlanner, ledger: Ledger, clock: Clock
+        self,
+        journal: Journal,
+        planner: BatchPlanner,
+        ledger: Ledger,
+        clock: Clock,
+        *,
+        exactly_once: bool,
     ) -> None:
+        self._exactly_once = exactly_once
         self._journal = journal
         self._planner = planner
         self._ledger = ledger
         self._clock = clock
 
-    def take_up(self, plan: BatchPlan) -> BatchRecord:
-        """Return the batch as far as it can be run by this driver, if it must."""
+    def take_up(self, plan: BatchPlan, *, committed: bool) -> BatchRecord:
+        """Return the batch as far as it can be run by this driver, if it must.
+
+        Raises:
+            CheckpointError: what is known of it is damaged.
+        """
         data = self._journal.earlier_decision(plan.number)
+        if committed:
+            self._journal.earlier_outcome(plan.number)  # damage is told before anything runs
+            if self._exactly_once and plan.loads and data is None:
+                raise self._journal.missing_decision(plan.number)
         runnable = self._planner.take_up(plan, self._clock.monotonic(), whole=data is not None)
         record = BatchRecord(runnable, recovered=plan)
         if data is not None:

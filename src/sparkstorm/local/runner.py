@@ -8,8 +8,10 @@ from typing import Any, final
 from sparkstorm.clock import Clock, SystemClock
 from sparkstorm.config import Config
 from sparkstorm.delivery.coordinator import Coordinator
+from sparkstorm.delivery.engine_log import EngineLog
 from sparkstorm.delivery.files import CheckpointFiles, MemoryFiles
 from sparkstorm.delivery.hosted import HostedTask
+from sparkstorm.delivery.seal import read_sealed, write_sealed
 from sparkstorm.delivery.taps import Tap
 from sparkstorm.errors import BatchError
 from sparkstorm.execution.report import LogLine, Report
@@ -24,6 +26,8 @@ __all__ = ["LocalRunner"]
 
 _COMMITTED = "local/committed"
 """The file that says how many batches are committed, as Spark's checkpoint does there."""
+
+_ANEW = "Restore it from a backup, or give other files"
 
 _MAX_ROLLBACKS = 10_000
 """How often a batch is run again, since waiting for better times is no use here."""
@@ -84,8 +88,8 @@ class LocalRunner:
         self._active = True
 
     def __enter__(self) -> "LocalRunner":
-        self.coordinator.open()
-        self._number = int(self._files.read(_COMMITTED) or 0)
+        self._number = int(read_sealed(self._files, _COMMITTED, _ANEW) or 0)
+        self.coordinator.open(EngineLog(heard=self._number - 1, committed=self._number - 1))
         for task in self.coordinator.hosted.values():
             task.open()
         return self
@@ -167,7 +171,7 @@ class LocalRunner:
         """Commit the batch: its state, and that it is done. The next plan gives the verdicts."""
         self._jobs.commit()
         self._number += 1
-        self._files.write(_COMMITTED, str(self._number).encode())
+        write_sealed(self._files, _COMMITTED, str(self._number).encode())
 
     def run_until_idle(self, max_batches: int = 10_000) -> Statistics:
         """Run batches until the spouts have nothing more for now, and give all verdicts."""

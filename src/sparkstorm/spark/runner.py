@@ -38,7 +38,7 @@ from sparkstorm.logs import logger_of
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.passes import check_name
 from sparkstorm.planning.plan import Plan
-from sparkstorm.spark.driver.checkpoint import open_files
+from sparkstorm.spark.driver.checkpoint import open_files, open_spark_files
 from sparkstorm.spark.driver.jvm import Jvm, stop_session
 from sparkstorm.spark.driver.query import Query
 from sparkstorm.spark.driver.restarts import Restarts
@@ -51,6 +51,7 @@ from sparkstorm.spark.driver.session import (
     spark_parallelism,
 )
 from sparkstorm.spark.driver.shipping import offer_script_folder, ship
+from sparkstorm.spark.driver.spark_log import read_spark_log
 from sparkstorm.spark.driver.supervisor import Supervisor
 from sparkstorm.spark.link import LinkServer
 from sparkstorm.topology.graph import Topology
@@ -118,7 +119,7 @@ def submit(
             checkpoint = make_folder(name)
             stack.callback(shutil.rmtree, checkpoint, ignore_errors=True)
         where = os.fspath(checkpoint)
-        files = open_files(where, session)
+        files = open_files(where, session, fsync=settings.checkpoint_fsync)
         lease = _take_lease(files, settings)
         stack.callback(_release, lease)
         plan = plan_on_checkpoint(
@@ -189,7 +190,8 @@ class Run:
         heartbeat.start()
         stack.callback(heartbeat.stop)
         # 2. the spouts: a source that is away must fail before anything runs
-        self._coordinator.open()
+        spark_files = open_spark_files(self._checkpoint, self._session)
+        self._coordinator.open(read_spark_log(spark_files))
         stack.callback(self._close_coordinator)
         for number, task in self._coordinator.hosted.items():
             stack.callback(task.close)
@@ -342,8 +344,9 @@ def _office(
     """Dead letters live beside the checkpoint, or in a folder that outlives a temporary one."""
     store, where = LetterStore(files), f"--checkpoint {checkpoint}"
     if checkpoint is None:
-        folder = plan.config.dead_letter_folder
-        store = LetterStore(LocalFiles(Path(folder) if folder else default_folder()), plan.name)
+        folder, fsync = plan.config.dead_letter_folder, plan.config.checkpoint_fsync
+        place = LocalFiles(Path(folder) if folder else default_folder(), fsync=fsync)
+        store = LetterStore(place, plan.name)
         where = f"--topology {plan.name}" + (f" --folder {folder}" if folder else "")
     return DeadLetterOffice(plan.name, store, SystemClock(), run=run, where=where)
 

@@ -391,9 +391,9 @@ class _PerilousFiles:
     def read(self, name: str) -> bytes | None:
         return self._files.read(name)
 
-    def write(self, name: str, data: bytes) -> None:
+    def write(self, name: str, data: bytes, *, lasting: bool = True) -> None:
         self._peril(name, "before")
-        self._files.write(name, data)
+        self._files.write(name, data, lasting=lasting)
         self._peril(name, "after")
 
     def create(self, name: str, data: bytes) -> bool:

@@ -194,9 +194,14 @@ class TestStore:
         store = LetterStore(files)
         name = f"dead-letters/{store.write([letter(id='a1')])}"
         half = b'{"version": 1, "half a li\n[]\n'
-        files.write(name, half + (files.read(name) or b""))
+        files.write(name, (files.read(name) or b"") + half)
         store.remove(["a1"])
-        assert files.read(name) == half
+        seal, _, rest = (files.read(name) or b"").partition(b"\n")
+        assert rest == half
+        files.write(name, seal + b"\n")
+        store.remove(["a1"])
+        with pytest.raises(CheckpointError, match=r"damaged .* 0 are there.*delete its first line"):
+            store.read(name.removeprefix("dead-letters/"))
 
     def test_a_damaged_line_is_named(self) -> None:
         files = MemoryFiles()

@@ -13,6 +13,7 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.delivery.coordinator import Coordinator
+from sparkstorm.delivery.engine_log import EngineLog
 from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.execution.job import StageJob
 from sparkstorm.execution.level import Workshop
@@ -82,7 +83,9 @@ class Driver:
         self.taps: list[int] = []
         self.firsts: list[int | None] = []
         self.coordinator = Coordinator(plan, files, ManualClock(), run="x", on_tap=self._on_tap)
-        self.coordinator.open()
+        self.coordinator.open(
+            EngineLog(heard=spark["planned"] - 1, committed=spark["committed"] - 1)
+        )
         self.hosted = list(self.coordinator.hosted.values())
         for task in self.hosted:
             task.open()

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from sparkstorm.delivery.engine_log import EngineLog
 from sparkstorm.delivery.files import CheckpointFiles, MemoryFiles
 from sparkstorm.delivery.heartbeat import Heartbeat
 from sparkstorm.delivery.holder import Holder
 from sparkstorm.delivery.journal import Journal
 from sparkstorm.delivery.lease import Lease
 from sparkstorm.delivery.plans import BatchPlan
+from sparkstorm.delivery.seal import write_sealed
 from sparkstorm.errors import CheckpointError, SupersededError
 from sparkstorm.spark.driver.checkpoint import LocalFiles
 from sparkstorm.testing import ManualClock
@@ -160,8 +162,8 @@ class TestLosing:
         mine.write_plan(BatchPlan(number=3, run="two"))
         with pytest.raises(SupersededError):
             other.write_plan(BatchPlan(number=3, run="one"))
-        runs.files.write("plans/1-4", BatchPlan(number=4, run="one").to_json())
-        last = Journal(runs.files, second).last()
+        write_sealed(runs.files, "plans/1-4", BatchPlan(number=4, run="one").to_json())
+        last = Journal(runs.files, second).last(EngineLog(heard=3, committed=2))
         assert last is not None
         assert (last.number, last.run) == (3, "two")
 

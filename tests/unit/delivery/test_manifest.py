@@ -8,6 +8,7 @@ import pytest
 import sparkstorm as ss
 from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.delivery.manifest import Manifest
+from sparkstorm.delivery.seal import write_sealed
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spouts import IteratorSpout, LinesSpout
@@ -226,10 +227,22 @@ def test_a_new_folder_has_no_manifest() -> None:
     assert Manifest.read(MemoryFiles()) is None
 
 
+@pytest.mark.parametrize("cut", [0, 1, 2])
+def test_a_manifest_that_was_cut_is_named(cut: int) -> None:
+    """Nothing, half of it, or all but its last byte."""
+    files = MemoryFiles()
+    Manifest.of(plan_of(usual)).write(files)
+    data = files.read("manifest.json")
+    assert data is not None
+    files.write("manifest.json", data[: [0, len(data) // 2, len(data) - 1][cut]])
+    with pytest.raises(ss.CheckpointError, match=r"sparkstorm/manifest.json is damaged.*Restore"):
+        Manifest.read(files)
+
+
 @pytest.mark.parametrize("damaged", [b"{}", b"", b'{"version": 1, "state": {"a": {"b": 1}}}'])
 def test_unreadable_manifest(damaged: bytes) -> None:
     """A damaged manifest is an error of the checkpoint, not a new checkpoint."""
     files = MemoryFiles()
-    files.write("manifest.json", damaged)
-    with pytest.raises(ss.CheckpointError, match="unreadable"):
+    write_sealed(files, "manifest.json", damaged)
+    with pytest.raises(ss.CheckpointError, match=r"sparkstorm/manifest.json is unreadable.*backup"):
         Manifest.read(files)
