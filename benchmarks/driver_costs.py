@@ -21,6 +21,7 @@ from sparkstorm.acking.tally import HeldRoots, RootIndex, RootRange, Tally, Tall
 from sparkstorm.dead_letters import DeadLetterOffice, LetterStore
 from sparkstorm.delivery.coordinator import Coordinator
 from sparkstorm.delivery.counts import Counts
+from sparkstorm.delivery.engine_log import EngineLog
 from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.delivery.hosted import HostedTask
 from sparkstorm.delivery.plans import BatchPlan
@@ -142,7 +143,7 @@ def batches(partitions: int, *, spouts: int, each: int = 100) -> float:
     """Plan, finish and commit a batch of so many messages for each partition, four times."""
     plan = plan_of(Splits(each), spouts=spouts, bolts=partitions, partitions=partitions)
     coordinator = Coordinator(plan, MemoryFiles(), ManualClock())
-    coordinator.open()
+    coordinator.open(EngineLog())
     spent = 0.0
     for number in range(4):
         spent += cpu_secs(lambda n=number: coordinator.next_batch(n) and coordinator.loads(n))

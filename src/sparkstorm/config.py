@@ -3,8 +3,16 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
+from sparkstorm.credentials import hidden
 from sparkstorm.errors import ConfigError
 
 __all__ = ["COMPONENT_KEYS", "Config", "setting_name"]
@@ -227,7 +235,7 @@ class Config(BaseModel):
     user: dict[str, Any] = Field(
         default_factory=dict,
         description="Settings of your own, for your components; on the command line "
-        "-c user.NAME=VALUE.",
+        "-c user.NAME=VALUE. Values whose names say password, token, key or the like are hidden.",
     )
 
     def __init__(self, **settings: Any) -> None:
@@ -262,6 +270,13 @@ class Config(BaseModel):
         if self.batch_max_secs is not None:
             return self.batch_max_secs
         return min(_TARGETS_IN_MOST * self.batch_target_secs, self.batch_timeout_secs / 2)
+
+    @field_validator("user")
+    @classmethod
+    def _hide_secrets(cls, user: dict[str, Any]) -> dict[str, Any]:
+        """Keep passwords among them out of everything that is shown."""
+        made: dict[str, Any] = hidden(user)
+        return made
 
     @model_validator(mode="after")
     def _check_batch_secs(self) -> "Config":

@@ -8,11 +8,12 @@ from typing import Any
 
 from sparkstorm.components.committer import CommitterBolt, Transaction
 from sparkstorm.config import Config
+from sparkstorm.credentials import Secret
 from sparkstorm.errors import ConfigError, EnvironmentFault
 
 try:
     import psycopg
-    from psycopg import sql
+    from psycopg import conninfo, sql
 except ImportError as error:
     raise EnvironmentFault(
         "PostgreSQL needs the package psycopg: pip install 'sparkstorm[postgres]'"
@@ -29,7 +30,9 @@ class PostgresSink(CommitterBolt):
     batch or none of it.
 
     Args:
-        dsn: how to connect, as psycopg and libpq take it. Never logged.
+        dsn: how to connect, as psycopg and libpq take it. Never shown. It travels to the executors
+            with the topology; leave the password out of it, and libpq takes it there from
+            ``PGPASSWORD`` or a ``passfile``.
         statement: run for each tuple, with ``%s`` for each of its values in order. To do more,
             or something faster, override :meth:`apply`.
         transactions: the table of numbers, made if it is not there: a row for each sink of each
@@ -49,7 +52,7 @@ class PostgresSink(CommitterBolt):
     ) -> None:
         if not statement and type(self).apply is PostgresSink.apply:
             raise ConfigError("PostgresSink has nothing to do: give a statement, or override apply")
-        self._dsn = dsn
+        self._dsn = _checked(dsn)
         self._statement = statement
         self._transactions = transactions
         self._connection: psycopg.Connection[Any] | None = None
@@ -113,3 +116,17 @@ class PostgresSink(CommitterBolt):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._statement!r})"
+
+
+def _checked(dsn: str) -> Secret:
+    """Return the address if libpq can read it; its complaint would quote parts of a password."""
+    secret = Secret(dsn)
+    try:
+        conninfo.conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        raise ConfigError(
+            "PostgresSink cannot read its address, which is not shown, since it may hold a "
+            "password: write postgresql://user:password@host:port/database, with special "
+            "characters as %XX, or key=value pairs, with quotes around values that hold spaces"
+        ) from None
+    return secret

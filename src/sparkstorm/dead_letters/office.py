@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, final
 
 from sparkstorm.clock import Clock
 from sparkstorm.config import Config
+from sparkstorm.credentials import untold
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.errors import CheckpointError, ConfigError
@@ -94,12 +95,12 @@ class Desk:
     def _write(self, letters: Sequence[DeadLetter]) -> None:
         try:
             self.office.store.write(letters)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a store of any kind
             raise CheckpointError(
                 f"dead letters of {letters[0].spout!r} could not be written: "
                 f"{type(error).__name__}: {error}. Mend that, and start the topology again: with "
                 f"the same checkpoint or source, their messages are not forgotten"
-            ) from error
+            ) from untold(error)
 
     def _hand_over(self, sink: Sink, letters: Sequence[DeadLetter]) -> int:
         try:

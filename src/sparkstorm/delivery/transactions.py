@@ -20,6 +20,7 @@ from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import SEQUENCE_BITS, task_of
 from sparkstorm.acking.lineage import Indexes
 from sparkstorm.components.committer import CommitterBolt, Transaction
+from sparkstorm.credentials import untold
 from sparkstorm.delivery.decision import Decision
 from sparkstorm.delivery.files import CheckpointFiles
 from sparkstorm.delivery.identity import identity_of
@@ -77,10 +78,10 @@ class Transactions:
         for name, committer in self._committers.items():
             try:
                 committer.connect(self._plan.settings(name))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - user code
                 raise CommitError(
                     f"committer {name!r} cannot connect: {type(error).__name__}: {error}"
-                ) from error
+                ) from untold(error)
 
     def close(self) -> None:
         """Disconnect the committers; what goes wrong now is only told."""
@@ -210,7 +211,7 @@ class Transactions:
                 return self._committers[name].commit(transaction, cloudpickle.loads(staged))
             except SupersededError:  # a target may notice before the lease does
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - user code
                 what = f"committer {name!r} could not apply transaction {transaction.txid}"
                 why = f"{type(error).__name__}: {error}"
                 wait = self._policies[name].delay(attempt=attempt, key=transaction.txid)
@@ -218,7 +219,7 @@ class Transactions:
                     raise CommitError(
                         f"{what} in {attempt} tries: {why}. Nothing of it is lost: mend that, and "
                         f"start the topology again on the same checkpoint"
-                    ) from error
+                    ) from untold(error)
                 _logger.warning("%s: %s; tried again in %.1f s", what, why, wait)
             pause(wait)
             attempt += 1

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
+from sparkstorm.credentials import hidden
 from sparkstorm.errors import ConfigError
 
 __all__ = ["Cluster", "Partition", "Topic"]
@@ -53,8 +54,8 @@ class Cluster:
     Args:
         bootstrap_servers: ``host:port``, several with commas between.
         client: more properties of librdkafka, for security above all: ``{"security.protocol":
-            "SASL_SSL", "sasl.password": …}``. They are handed to the clients as they are, and
-            shown nowhere.
+            "SASL_SSL", "sasl.password": …}``. They are handed to the clients as they are, travel to
+            the executors with the topology, and are shown nowhere.
         timeout_secs: how long one request may take.
 
     >>> Cluster(bootstrap_servers="k:9092", client={"sasl.password": "secret"})
@@ -66,6 +67,7 @@ class Cluster:
     timeout_secs: float = 10.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "client", hidden(dict(self.client)))
         if not self.bootstrap_servers:
             raise ConfigError("bootstrap_servers is empty: write host:port of at least one broker")
         taken = sorted(_OURS & set(self.client))
@@ -76,8 +78,9 @@ class Cluster:
 
     @property
     def identity(self) -> str:
-        """A name for these very settings, which tells nothing of them."""
-        text = repr((self.bootstrap_servers, sorted(self.client.items()), self.timeout_secs))
+        """Return an opaque name for these settings, as a key of caches; it holds no secret."""
+        client = sorted((name, str(value)) for name, value in self.client.items())
+        text = repr((self.bootstrap_servers, client, self.timeout_secs))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def properties(self) -> dict[str, Any]:

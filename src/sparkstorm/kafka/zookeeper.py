@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, final
 
+from sparkstorm.credentials import Secret
 from sparkstorm.errors import CheckpointError, ConfigError, EnvironmentFault, SpoutConnectionError
 from sparkstorm.kafka.ack_map import decode_acks, encode_acks
 from sparkstorm.kafka.cluster import Partition, Topic
@@ -37,7 +38,7 @@ class ZooKeeperProgress:
         hosts: ``host:port``, several with commas between.
         root: the node under which the spouts of a cluster keep their progress.
         id: the spout's own name.
-        auth: credentials, as (scheme, credential) pairs. Never logged.
+        auth: credentials, as (scheme, credential) pairs. Never shown; only the driver uses them.
         timeout_secs: how long ZooKeeper may take.
     """
 
@@ -48,6 +49,8 @@ class ZooKeeperProgress:
     timeout_secs: float = 10.0
 
     def __post_init__(self) -> None:
+        hidden = tuple((scheme, Secret(credential)) for scheme, credential in self.auth)
+        object.__setattr__(self, "auth", hidden)
         if not self.root.startswith("/") or not self.id.strip("/"):
             raise ConfigError(
                 f"root {self.root!r} and id {self.id!r} name no node: root begins with /, and "

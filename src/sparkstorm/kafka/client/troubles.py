@@ -11,6 +11,7 @@ from typing import Any, final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
+from sparkstorm.credentials import untold
 from sparkstorm.errors import ConfigError, SpoutConnectionError
 from sparkstorm.kafka.cluster import Cluster
 
@@ -79,7 +80,7 @@ def make(
         client = kind({**cluster.properties(), **properties, "error_cb": troubles.note})
     except (KafkaException, ValueError, TypeError) as error:
         why = error.args[0].str() if isinstance(error, KafkaException) else error
-        raise ConfigError(f"the Kafka client refuses its properties: {why}") from error
+        raise ConfigError(f"the Kafka client refuses its properties: {why}") from untold(error)
     if kind is not Consumer:  # whose poll would take records
         troubles.serve = lambda: client.poll(0)
     return client, troubles
