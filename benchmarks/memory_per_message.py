@@ -14,7 +14,7 @@ from sparkstorm.acking.shares import Entries
 from sparkstorm.acking.tally import Tally
 from sparkstorm.delivery.coordinator import Coordinator
 from sparkstorm.delivery.engine_log import EngineLog
-from sparkstorm.delivery.files import MemoryFiles
+from sparkstorm.delivery.files import LocalFiles
 from sparkstorm.execution.acker import encode_result
 from sparkstorm.execution.packet import Kind, PacketWriter
 from sparkstorm.planning.passes import make_plan
@@ -51,7 +51,7 @@ def measure_memory(peer: str) -> MemoryResult:
 
 def _measure(path: Path, rounds: int) -> tuple[float, float]:
     """Bytes per pending message; first let ``rounds`` batches pass that leave one root open."""
-    coordinator = _coordinator(path)
+    coordinator = _coordinator(path, rounds)
     gc.collect()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
@@ -66,7 +66,7 @@ def _measure(path: Path, rounds: int) -> tuple[float, float]:
     return used / pending, coordinator.ledger_bytes / pending
 
 
-def _coordinator(path: Path) -> Coordinator:
+def _coordinator(path: Path, rounds: int) -> Coordinator:
     builder = ss.TopologyBuilder()
     builder.set_spout("lines", ss.spouts.LinesSpout(path))
     builder.set_bolt("keep", Keep()).shuffle_grouping("lines")
@@ -77,7 +77,8 @@ def _coordinator(path: Path) -> Coordinator:
         max_spout_pending=_PENDING + 1_000,
     )
     plan = make_plan(builder.create_topology(), config=config, partitions=2)
-    coordinator = Coordinator(plan, MemoryFiles(), ManualClock())
+    files = LocalFiles(path.with_name(f"checkpoint-{rounds}"))
+    coordinator = Coordinator(plan, files, ManualClock())
     coordinator.open(EngineLog())
     return coordinator
 
