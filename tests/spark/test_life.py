@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -295,7 +296,8 @@ def test_a_daemon_that_died_at_the_wrong_moment_is_replaced(
         wait_until(lambda: feeder.acked == [1, 2], secs=_PATIENCE_SECS)
         assert run.statistics().failed == 0
     assert "Spark goes on to take it for running" in caplog.text
-    assert "at fault" not in caplog.text
+    # idle workers that are found dead may fail a job, which is then run again; nothing is blamed
+    assert not re.search(r"[1-9]\d* (found )?at fault", caplog.text)
     with running(IteratorSpout(range(10), "n long"), spark, config=config) as run:
         assert run.wait_until_drained(_PATIENCE_SECS)
 
@@ -353,7 +355,8 @@ def test_no_message_is_blamed_for_state_that_cannot_be_kept(
             )
         wait_until(lambda: feeder.acked == [1, 2], secs=_PATIENCE_SECS)
         assert run.statistics().failed == 0
-    assert "at fault" not in caplog.text
+    # idle workers that are found dead may fail a job, which is then run again; nothing is blamed
+    assert not re.search(r"[1-9]\d* (found )?at fault", caplog.text)
 
 
 def test_a_fault_of_the_topology_is_not_retried(
