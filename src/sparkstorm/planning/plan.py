@@ -217,6 +217,11 @@ class Plan:
         config = self.config.override({"dead_letter_sink": None})
         return replace(self, topology=Topology(specs), config=config)
 
+    @property
+    def rolls_back(self) -> bool:
+        """Whether a batch may have to be undone: exactly once, or with state."""
+        return self.exactly_once or any(stage.kind is StageKind.STATE for stage in self.stages)
+
     def stateful_components(self) -> tuple[str, ...]:
         """The components that keep state, sorted."""
         return tuple(sorted(spec.id for spec in self.topology.bolts if spec.is_stateful))

@@ -45,6 +45,7 @@ from sparkstorm.spark.driver.restarts import Restarts
 from sparkstorm.spark.driver.self_test import check_internals
 from sparkstorm.spark.driver.server import PlanServer
 from sparkstorm.spark.driver.session import (
+    check_conf,
     check_given,
     make_session,
     running_session,
@@ -132,6 +133,7 @@ def submit(
             taps=taps,
         )
         check_internals(session, plan)
+        check_conf(session.sparkContext.getConf(), plan)
         office = _office(plan, where if keep_letters_there else None, files, lease.run)
         if plan.committers and not keep_letters_there:
             _logger.warning(

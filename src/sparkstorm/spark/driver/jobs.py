@@ -23,7 +23,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sparkstorm.errors import BatchError, ConfigError
+from sparkstorm.errors import BatchError
 from sparkstorm.execution.batch import BatchInfo, Purpose
 from sparkstorm.execution.state_runs import Place
 from sparkstorm.planning.plan import Plan, StageKind
@@ -86,13 +86,7 @@ class BatchJobs:
         The next one runs everything again, on the state as of the last committed batch.
         """
         plan = self._plan()
-        cleaners = cleaner_of(self._context)
-        if cleaners.isEmpty():
-            raise ConfigError(
-                "batches cannot be rolled back with spark.cleaner.referenceTracking=false: leave "
-                "that setting out, or use processing.guarantee at-least-once"
-            )
-        cleaner = cleaners.get()
+        cleaner = cleaner_of(self._context).get()  # check_conf has seen to it that there is one
         for shuffle in _shuffles_of(plan.execute()):
             cleaner.doCleanupShuffle(shuffle, True)
         for operator in _stateful_operators(plan):

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from sparkstorm.errors import EnvironmentFault
 from sparkstorm.logs import logger_of
-from sparkstorm.planning.plan import Plan, StageKind
+from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.internals import NEEDS, Need, Vital, gateway_of
 
 __all__ = ["check_internals", "judge", "missing"]
@@ -49,7 +49,7 @@ def judge(lacking: Sequence[Need], plan: Plan, build: str) -> None:
         EnvironmentFault: the topology is refused.
     """
     vital = {Vital.ALL}
-    if plan.exactly_once or any(stage.kind is StageKind.STATE for stage in plan.stages):
+    if plan.rolls_back:
         vital.add(Vital.STATE)
     refused = [need for need in lacking if need.vital in vital]
     if refused:
