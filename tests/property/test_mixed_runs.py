@@ -14,7 +14,7 @@ from random import Random
 from typing import TypeAlias
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sparkstorm.acking.anchors import NO_PARENT, Anchors, parent_of_list
@@ -194,6 +194,9 @@ def root_copies(count: int) -> list[Copy]:
     roots=st.integers(1, 3),
     many=st.integers(1, 4),
 )
+@example(seed=360, tasks=3, roots=1, many=1)  # a grove's child and its id, lost together
+@example(seed=36_088_460_692, tasks=3, roots=2, many=2)  # a stand-in apart from its roots
+@example(seed=931_919_100_626, tasks=4, roots=2, many=2)  # a list whose grove has come in, too
 def test_a_mixture_of_runs_hides_no_loss(seed: int, tasks: int, roots: int, many: int) -> None:
     """Whatever is read of which run: a root that looks complete was processed."""
     # Given tasks that run several times, each time on what it picks of the runs before

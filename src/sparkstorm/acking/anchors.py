@@ -111,8 +111,10 @@ def _named(inputs: Lineage, listed: Indexes, groves: Groves, many: int) -> U64:
 
 
 def _stand_ins(named: Sequence[U64]) -> Lineage:
+    # with offsets even if each has one root: a stand-in's root also stands further up, and what is
+    # settled for it must be settled in one group with that
     roots = np.concatenate(named)
-    return Lineage(roots, np.zeros_like(roots), _offsets([len(one) for one in named])).simplified()
+    return Lineage(roots, np.zeros_like(roots), _offsets([len(one) for one in named]))
 
 
 def _by_parent(parents: Indexes, of_input: Indexes, of_list: Indexes) -> Indexes:

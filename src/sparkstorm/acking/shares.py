@@ -18,6 +18,11 @@ child loses it too. A tuple that is held while it emits keeps its own share; wer
 folded into the child itself, child and contribution could be lost together and the tree look
 complete.
 
+Children of a grove that stands for a list of inputs (:mod:`anchors`) are children of each root in it,
+yet their ids are in the grove's group, not in the groups of these roots. Folded apart from the
+roots' acked shares they could be lost with a carrier that says nothing of them. So where there is
+such a grove nothing is folded: all that the task contributes goes to the ackers, of one run.
+
 Spark may run a task twice, and a bolt that is not deterministic may do otherwise the second time;
 some of its readers may then see the one run, some the other. So the ids of the children derive
 from everything that settles them: what was emitted (``token``) and what was acked. Two runs that
@@ -106,6 +111,8 @@ def settle(
     deltas ^= xor_by_group(groups.of_child, ids, len(groups.roots))
     carrier = _first_of_group(groups.of_child, len(groups.roots))
     carried = (carrier >= 0) & has_acked
+    if np.any((inputs.roots >= GROVE) & (inputs.shares == 0)):  # a stand-in names a grove
+        carried[:] = False
     ids[carrier[carried]] ^= deltas[carried]
     left = ~carried & (deltas != 0)
     return Settlement(_lineage(groups, ids, children), Entries(groups.roots[left], deltas[left]))
