@@ -19,7 +19,7 @@ from typing import TypeAlias, final
 import numpy as np
 
 from sparkstorm.acking.groves import Groves
-from sparkstorm.acking.ids import U64
+from sparkstorm.acking.ids import GROVE, U64
 from sparkstorm.acking.lineage import Indexes, Lineage, is_ascending
 
 __all__ = ["MANY_ROOTS", "NO_PARENT", "Anchors", "Parent", "parent_of_list"]
@@ -111,10 +111,10 @@ def _named(inputs: Lineage, listed: Indexes, groves: Groves, many: int) -> U64:
 
 
 def _stand_ins(named: Sequence[U64]) -> Lineage:
-    # with offsets even if each has one root: a stand-in's root also stands further up, and what is
-    # settled for it must be settled in one group with that
     roots = np.concatenate(named)
-    return Lineage(roots, np.zeros_like(roots), _offsets([len(one) for one in named]))
+    lineage = Lineage(roots, np.zeros_like(roots), _offsets([len(one) for one in named]))
+    # A root stands further up, too: without offsets the two would be settled apart.
+    return lineage.simplified() if roots.min() >= GROVE else lineage
 
 
 def _by_parent(parents: Indexes, of_input: Indexes, of_list: Indexes) -> Indexes:

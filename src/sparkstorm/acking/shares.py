@@ -18,8 +18,8 @@ child loses it too. A tuple that is held while it emits keeps its own share; wer
 folded into the child itself, child and contribution could be lost together and the tree look
 complete.
 
-Children of a grove that stands for a list of inputs (:mod:`anchors`) are children of each root in it,
-yet their ids are in the grove's group, not in the groups of these roots. Folded apart from the
+Children of a grove that stands for a list of inputs (:mod:`anchors`) are children of each root in
+it, yet their ids are in the grove's group, not in the groups of these roots. Folded apart from the
 roots' acked shares they could be lost with a carrier that says nothing of them. So where there is
 such a grove nothing is folded: all that the task contributes goes to the ackers, of one run.
 
