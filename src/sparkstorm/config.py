@@ -328,7 +328,8 @@ def _explain(error: ValidationError) -> str:
         elif not key:  # of several settings together
             lines.append(fault["msg"].removeprefix("Value error, "))
         else:
-            lines.append(f"setting {key!r} has the value {fault['input']!r}: {fault['msg']}")
+            value = hidden(fault["input"], key)
+            lines.append(f"setting {key!r} has the value {value!r}: {fault['msg']}")
     return "\n".join(lines)
 
 

@@ -3,7 +3,8 @@
 It needs an extra, in the driver and on the executors: ``pip install 'sparkstorm[postgres]'``.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sparkstorm.components.committer import CommitterBolt, Transaction
@@ -21,6 +22,9 @@ except ImportError as error:
 
 __all__ = ["PostgresSink"]
 
+_MISREAD = re.compile(r"\s*postgres(?:ql)?://(?:[^@/]*@[^@]*@|[^@/]*/[^@]*@)")
+"""A URI with an @ or / in its password: what is behind passes for a host or a database."""
+
 
 class PostgresSink(CommitterBolt):
     """Writes tuples to PostgreSQL, each batch in one database transaction, exactly once.
@@ -30,9 +34,10 @@ class PostgresSink(CommitterBolt):
     batch or none of it.
 
     Args:
-        dsn: how to connect, as psycopg and libpq take it. Never shown. It travels to the executors
-            with the topology; leave the password out of it, and libpq takes it there from
-            ``PGPASSWORD`` or a ``passfile``.
+        dsn: how to connect, as psycopg and libpq take it, or a function that returns that, called
+            where the connection is made. Never shown. A text travels to the executors with the
+            topology; without a password in it, libpq takes that from ``PGPASSWORD`` or a
+            ``passfile``.
         statement: run for each tuple, with ``%s`` for each of its values in order. To do more,
             or something faster, override :meth:`apply`.
         transactions: the table of numbers, made if it is not there: a row for each sink of each
@@ -48,11 +53,15 @@ class PostgresSink(CommitterBolt):
     """
 
     def __init__(
-        self, dsn: str, statement: str = "", *, transactions: str = "sparkstorm_transactions"
+        self,
+        dsn: str | Callable[[], str],
+        statement: str = "",
+        *,
+        transactions: str = "sparkstorm_transactions",
     ) -> None:
         if not statement and type(self).apply is PostgresSink.apply:
             raise ConfigError("PostgresSink has nothing to do: give a statement, or override apply")
-        self._dsn = _checked(dsn)
+        self._dsn = dsn if callable(dsn) else _checked(dsn)
         self._statement = statement
         self._transactions = transactions
         self._connection: psycopg.Connection[Any] | None = None
@@ -95,7 +104,8 @@ class PostgresSink(CommitterBolt):
 
     def _open(self) -> "psycopg.Connection[Any]":
         if self._connection is None:
-            self._connection = psycopg.connect(self._dsn, autocommit=True)
+            dsn = _checked(self._dsn()) if callable(self._dsn) else self._dsn
+            self._connection = psycopg.connect(dsn, autocommit=True)
         return self._connection
 
     def _is_new(self, cursor: "psycopg.Cursor[Any]", transaction: Transaction) -> bool:
@@ -119,14 +129,19 @@ class PostgresSink(CommitterBolt):
 
 
 def _checked(dsn: str) -> Secret:
-    """Return the address if libpq can read it; its complaint would quote parts of a password."""
+    """Return the address if libpq can read it, and takes no part of a password for a host.
+
+    Its own complaints quote what it stumbled over.
+    """
     secret = Secret(dsn)
     try:
         conninfo.conninfo_to_dict(dsn)
+        if not _MISREAD.match(dsn):
+            return secret
     except psycopg.ProgrammingError:
-        raise ConfigError(
-            "PostgresSink cannot read its address, which is not shown, since it may hold a "
-            "password: write postgresql://user:password@host:port/database, with special "
-            "characters as %XX, or key=value pairs, with quotes around values that hold spaces"
-        ) from None
-    return secret
+        pass
+    raise ConfigError(
+        "PostgresSink cannot read its address, which is not shown, since it may hold a "
+        "password: write postgresql://user:password@host:port/database, with special "
+        "characters as %XX, or key=value pairs, with quotes around values that hold spaces"
+    )

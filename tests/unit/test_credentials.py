@@ -5,25 +5,40 @@ import pickle
 import subprocess
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from confluent_kafka import Producer
 
 import sparkstorm as ss
+from sparkstorm import credentials
+from sparkstorm.cli.loading import load
+from sparkstorm.cli.settings import parse_settings
 from sparkstorm.credentials import Secret, hidden, masked
+from sparkstorm.delivery.calling import calling
 from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.errors import CommitError, ConfigError
 from sparkstorm.kafka import KafkaSpout
+from sparkstorm.kafka.client.troubles import make
 from sparkstorm.kafka.cluster import Cluster
 from sparkstorm.kafka.zookeeper import ZooKeeperProgress
 from sparkstorm.planning.explain import explain
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.postgres import PostgresSink
-from sparkstorm.testing import LocalRunner, LogSpout, ManualClock
+from sparkstorm.testing import LocalRunner, LogSpout, ManualClock, wait_until
 
 PASSWORD = "geheim/ni%cht raten"  # noqa: S105 - it opens nothing
 QUOTED = "geheim%2Fni%25cht%20raten"
 NOWHERE = "host=127.0.0.1 port=1 user=me dbname=d connect_timeout=2"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test begins as a new process does, without the secrets of others."""
+    monkeypatch.setattr(credentials, "_FORMS", {})
+    monkeypatch.setattr(credentials, "_PATTERN", [])
 
 
 def told(error: BaseException) -> str:
@@ -46,13 +61,15 @@ def wired(sink: ss.Bolt) -> ss.Topology:
         f"postgresql://me:{PASSWORD}@host/d",
         f"postgresql://me:{QUOTED}@host/d?nonsense=1",
         f"{PASSWORD}",
+        "postgresql://me:ge@heim@127.0.0.1:1/d",
+        "postgresql://me:1/raten@127.0.0.1:1/d",
     ],
 )
 def test_an_address_that_cannot_be_read_is_not_quoted(dsn: str) -> None:
     """It is refused when the sink is made, in words of our own."""
     with pytest.raises(ConfigError, match="postgresql://user:password@host") as caught:
         PostgresSink(dsn, "SELECT %s")
-    for part in (PASSWORD, QUOTED, "geheim", "raten"):
+    for part in (PASSWORD, QUOTED, "geheim", "raten", "heim@"):
         assert part not in told(caught.value)
 
 
@@ -92,6 +109,126 @@ def test_properties_of_kafka_clients_are_not_shown(name: str) -> None:
     assert PASSWORD not in f"{cluster!r} {cluster.client!r} {spout!r} {vars(spout)!r}"
     assert PASSWORD not in told(ConfigError(f"the client says: no {PASSWORD}"))
     assert cluster.identity != Cluster(bootstrap_servers="k:1", client={name: "other one"}).identity
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("security.protocol", PASSWORD),
+        ("sasl.pasword", PASSWORD),
+        ("message.max.bytes", PASSWORD),
+        ("ssl.key.pem", PASSWORD),
+        ("sasl.jaas.config", f'PlainLoginModule required password="{PASSWORD}";'),
+    ],
+)
+def test_a_client_that_refuses_a_property_tells_no_value(name: str, value: str) -> None:
+    """Wherever somebody has put the password by mistake."""
+    client = {"security.protocol": "SSL", name: value}
+    with pytest.raises(ConfigError, match="refuses its properties") as caught:
+        make(Producer, Cluster(bootstrap_servers="127.0.0.1:1", client=client))
+    assert PASSWORD not in told(caught.value)
+
+
+def test_a_property_that_is_misread_later_is_not_quoted() -> None:
+    """The client tells its callback where in the value it stopped to understand."""
+    client = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "enable.sasl.oauthbearer.unsecure.jwt": True,
+        "sasl.oauthbearer.config": "principal=me geheim=raten",
+    }
+    producer, troubles = make(Producer, Cluster(bootstrap_servers="127.0.0.1:1", client=client))
+    wait_until(lambda: bool(troubles.last), check=lambda: producer.poll(0.1))
+    assert "sasl.oauthbearer.config" in troubles.last
+    assert "geheim" not in told(troubles.error("connect"))
+
+
+def test_a_password_may_be_fetched_where_it_is_used() -> None:
+    """Then it does not travel with the topology."""
+    fetched: list[str] = []
+
+    def fetch() -> str:
+        fetched.append("once")
+        return f"{PASSWORD} fetched"
+
+    cluster = Cluster(bootstrap_servers="k:1", client={"sasl.password": fetch})
+    assert fetched == []
+    assert cluster.properties()["sasl.password"] == f"{PASSWORD} fetched"
+    assert masked(f"no {PASSWORD} fetched!") == "no ***!"
+    assert cluster.identity == cluster.identity
+    sink = PostgresSink(lambda: f"{NOWHERE} password='{PASSWORD} there'", "SELECT %s")
+    with pytest.raises(psycopg.OperationalError):
+        sink.connect(ss.Config())
+    assert masked(f"no {PASSWORD} there!") == "no ***!"
+    unreadable = PostgresSink(lambda: PASSWORD, "SELECT %s")
+    with pytest.raises(ConfigError, match="cannot read its address") as caught:
+        unreadable.connect(ss.Config())
+    assert PASSWORD not in told(caught.value)
+
+
+class Closed(ss.Spout):
+    """A spout whose library quotes its password."""
+
+    outputs = ("n",)
+
+    def __init__(self) -> None:
+        self._password = Secret(PASSWORD)
+
+    def open(self, config: ss.Config, context: ss.TaskContext, collector: Any) -> None:
+        raise OSError(f"cannot log in with {str(self._password)!r}")
+
+    def next_tuple(self) -> None:
+        """Nothing."""
+
+
+def test_an_error_of_a_spout_tells_no_secret() -> None:
+    """Nor does what caused it, which Python prints as it is."""
+    builder = ss.TopologyBuilder()
+    builder.set_spout("in", Closed())
+    runner = LocalRunner(builder.create_topology(), clock=ManualClock())
+    with pytest.raises(ss.SparkstormError, match="cannot log in") as opened:
+        runner.__enter__()
+    with pytest.raises(ss.ComponentError, match="cannot log in") as called, calling("in", "ack"):
+        raise OSError(f"cannot log in with {PASSWORD}")
+    assert PASSWORD not in told(opened.value) + told(called.value)
+
+
+def test_a_bolt_fails_a_message_without_telling_a_secret(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Neither the log nor the dead letter has it."""
+
+    class Write(ss.BasicBolt):
+        def __init__(self) -> None:
+            self._password = Secret(PASSWORD)
+
+        def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+            raise OSError(f"cannot log in with {self._password}")
+
+    files = MemoryFiles()
+    config = ss.Config(max_retries=0)
+    with LocalRunner(wired(Write()), config=config, clock=ManualClock(), files=files) as runner:
+        runner.run_until_idle()
+    letters = [files.read(f"dead-letters/{name}") or b"" for name in files.names("dead-letters")]
+    assert b"cannot log in with ***" in b"".join(letters)
+    assert "cannot log in with ***" in caplog.text
+    assert PASSWORD not in caplog.text
+    assert PASSWORD.encode() not in b"".join(letters)
+
+
+def test_a_setting_of_the_wrong_type_is_not_quoted(tmp_path: Path) -> None:
+    """Where a password may be in it: among the user's own, and after ``--``."""
+    with pytest.raises(ConfigError, match="'user'") as caught:
+        ss.Config(user=f"password={PASSWORD}")  # type: ignore[arg-type]
+    assert PASSWORD not in told(caught.value)
+    with pytest.raises(ConfigError, match="KEY=VALUE") as caught:
+        parse_settings([f"user.password:{PASSWORD}"])
+    assert PASSWORD not in told(caught.value)
+    path = tmp_path / "plain.py"
+    path.write_text("import sparkstorm as ss\ntopology = ss.TopologyBuilder()\n")
+    with pytest.raises(ss.TopologyError, match="takes no arguments") as refused:
+        load(str(path), [PASSWORD])
+    assert PASSWORD not in told(refused.value)
 
 
 def test_credentials_of_zookeeper_are_not_shown() -> None:

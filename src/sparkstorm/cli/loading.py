@@ -15,6 +15,7 @@ from typing import Any, final
 
 import cloudpickle
 
+from sparkstorm.credentials import untold
 from sparkstorm.errors import SparkstormError, TopologyError
 from sparkstorm.topology.builder import TopologyBuilder
 from sparkstorm.topology.graph import Topology
@@ -107,7 +108,7 @@ def _topology_of(module: ModuleType, name: str, target: str, args: list[str]) ->
     elif args:
         raise TopologyError(
             f"{target!r} takes no arguments: make {name} a function of a list of strings to use "
-            f"{' '.join(args)!r}"
+            f"what is behind --"
         )
     if isinstance(found, TopologyBuilder):
         found = found.create_topology()
@@ -135,10 +136,10 @@ def _guard(target: str, action: Callable[[], Any]) -> Any:
         return action()
     except SparkstormError:
         raise
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - user code
         raise TopologyError(
             f"{target!r} could not be loaded: {_where(error)}{type(error).__name__}: {error}"
-        ) from error
+        ) from untold(error)
 
 
 def _where(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from sparkstorm.config import Config
+from sparkstorm.credentials import holds_secret, looks_secret
 from sparkstorm.errors import ConfigError
 
 __all__ = ["parse_settings"]
@@ -21,6 +22,7 @@ def parse_settings(pairs: Iterable[str]) -> Config:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise ConfigError(f"-c {pair!r} is not a setting: write it as KEY=VALUE")
+            given = "that" if looks_secret(pair) or holds_secret(pair) else repr(pair)
+            raise ConfigError(f"-c {given} is not a setting: write it as KEY=VALUE")
         settings[key.strip()] = value.strip()
     return Config.parse(settings)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sparkstorm.credentials import untold
 from sparkstorm.errors import ComponentError, SparkstormError
 from sparkstorm.execution.user_errors import message_of
 
@@ -25,5 +26,7 @@ def calling(spout: str, method: str) -> Iterator[None]:
         yield
     except SparkstormError:
         raise
-    except Exception as error:
-        raise ComponentError(f"spout {spout!r} raised in {method}: {message_of(error)}") from error
+    except Exception as error:  # noqa: BLE001 - user code
+        raise ComponentError(
+            f"spout {spout!r} raised in {method}: {message_of(error)}"
+        ) from untold(error)

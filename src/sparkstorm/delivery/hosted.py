@@ -13,6 +13,7 @@ from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import U64, make_root
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import Spout
+from sparkstorm.credentials import untold
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.delivery.attempts import Attempts, FailedMessage
@@ -176,10 +177,10 @@ class HostedTask:
             self._spout.open(self._config, context, _Collector(self))
         except SparkstormError:
             raise
-        except Exception as error:  # user code: whatever keeps the source from opening
+        except Exception as error:  # noqa: BLE001 - user code: whatever keeps it from opening
             raise SpoutConnectionError(
                 f"spout {self.component!r} could not be opened: {message_of(error)}"
-            ) from error
+            ) from untold(error)
         self._is_open = True
 
     def close(self) -> None:

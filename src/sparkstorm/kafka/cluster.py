@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
-from sparkstorm.credentials import hidden
+from sparkstorm.credentials import Secret, hidden, looks_secret
 from sparkstorm.errors import ConfigError
 
 __all__ = ["Cluster", "Partition", "Topic"]
@@ -55,7 +55,8 @@ class Cluster:
         bootstrap_servers: ``host:port``, several with commas between.
         client: more properties of librdkafka, for security above all: ``{"security.protocol":
             "SASL_SSL", "sasl.password": …}``. They are handed to the clients as they are, travel to
-            the executors with the topology, and are shown nowhere.
+            the executors with the topology, and are shown nowhere. A function in the place of a
+            password is called where a client is made: then only the function travels.
         timeout_secs: how long one request may take.
 
     >>> Cluster(bootstrap_servers="k:9092", client={"sasl.password": "secret"})
@@ -79,8 +80,8 @@ class Cluster:
     @property
     def identity(self) -> str:
         """Return an opaque name for these settings, as a key of caches; it holds no secret."""
-        client = sorted((name, str(value)) for name, value in self.client.items())
-        text = repr((self.bootstrap_servers, client, self.timeout_secs))
+        client = sorted((name, str(value)) for name, value in self.properties().items())
+        text = repr((client, self.timeout_secs))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def properties(self) -> dict[str, Any]:
@@ -89,5 +90,10 @@ class Cluster:
             "bootstrap.servers": self.bootstrap_servers,
             # what goes wrong is told by callbacks; librdkafka itself would write to stderr
             "log_level": 2,
-            **self.client,
+            **{name: _fetched(name, value) for name, value in self.client.items()},
         }
+
+
+def _fetched(name: str, value: Any) -> Any:
+    """Return a property; a password may be given as a function that returns it."""
+    return Secret(value()) if callable(value) and looks_secret(name) else value

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, final
 
-from sparkstorm.credentials import Secret
+from sparkstorm.credentials import Secret, untold
 from sparkstorm.errors import CheckpointError, ConfigError, EnvironmentFault, SpoutConnectionError
 from sparkstorm.kafka.ack_map import decode_acks, encode_acks
 from sparkstorm.kafka.cluster import Partition, Topic
@@ -162,7 +162,7 @@ class _Store:
             what = f"{type(error).__name__}: {error}".rstrip(": ")
             raise SpoutConnectionError(
                 f"ZooKeeper at {self._settings.hosts} does not answer as it should: {what}"
-            ) from error
+            ) from untold(error)
 
 
 def _from_json(path: str, data: bytes, partition: Partition) -> Stored:

@@ -5,13 +5,13 @@ kept as :attr:`Troubles.last` and put into our errors. (A refused password, say,
 else.)
 """
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from sparkstorm.credentials import untold
 from sparkstorm.errors import ConfigError, SpoutConnectionError
 from sparkstorm.kafka.cluster import Cluster
 
@@ -32,6 +32,10 @@ UNKNOWN_TOPIC = (
 )
 
 
+_VALUES = re.compile(r'(?<=Invalid value) ".*"(?= for)|(?<=beginning at): .*', re.DOTALL)
+"""How librdkafka quotes what it cannot read, which may be a password in the wrong place."""
+
+
 class RefusedError(SpoutConnectionError):
     """The cluster does not let us in, or not at this: waiting is of no use."""
 
@@ -50,7 +54,7 @@ class Troubles:
     def note(self, error: KafkaError) -> None:
         """The callback; ``all brokers down`` tells less than what came before it."""
         if error.code() != KafkaError._ALL_BROKERS_DOWN or not self.last:  # noqa: SLF001
-            self.last = error.str()
+            self.last = _without_values(error.str())
             self._refused = error.code() in _REFUSALS
 
     def error(self, what: str, cause: object = "") -> SpoutConnectionError:
@@ -63,7 +67,7 @@ class Troubles:
         with suppress(KafkaException):  # what is fatal is raised there once more
             self.serve()
         said = cause.args[0] if isinstance(cause, KafkaException) else cause
-        text = said.str() if isinstance(said, KafkaError) else str(said)
+        text = _without_values(said.str() if isinstance(said, KafkaError) else str(said))
         reason = "; ".join(dict.fromkeys(filter(None, (text, self.last)))) or "no answer"
         refused = self._refused or (isinstance(said, KafkaError) and said.code() in _REFUSALS)
         self.last, self._refused = "", False
@@ -79,8 +83,14 @@ def make(
     try:
         client = kind({**cluster.properties(), **properties, "error_cb": troubles.note})
     except (KafkaException, ValueError, TypeError) as error:
-        why = error.args[0].str() if isinstance(error, KafkaException) else error
-        raise ConfigError(f"the Kafka client refuses its properties: {why}") from untold(error)
+        why = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+        why = _without_values(why)
+        raise ConfigError(f"the Kafka client refuses its properties: {why}") from None
     if kind is not Consumer:  # whose poll would take records
         troubles.serve = lambda: client.poll(0)
     return client, troubles
+
+
+def _without_values(text: str) -> str:
+    """Return what the client says without the values of properties that it quotes."""
+    return _VALUES.sub(" (not shown)", text)
