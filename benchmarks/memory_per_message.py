@@ -12,12 +12,12 @@ from benchmarks.run_result import MemoryResult
 from sparkstorm.acking.ids import seeds
 from sparkstorm.acking.shares import Entries
 from sparkstorm.acking.tally import Tally
-from sparkstorm.delivery.coordinator import Coordinator
-from sparkstorm.delivery.engine_log import EngineLog
-from sparkstorm.delivery.files import LocalFiles
-from sparkstorm.execution.acker import encode_result
-from sparkstorm.execution.packet import Kind, PacketWriter
+from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.checkpoint.engine_log import EngineLog
+from sparkstorm.checkpoint.files import LocalFiles
+from sparkstorm.packets.packet import Kind, PacketWriter
 from sparkstorm.planning.passes import make_plan
+from sparkstorm.tasks.acker import encode_result
 from sparkstorm.testing import ManualClock
 
 _PENDING = 200_000

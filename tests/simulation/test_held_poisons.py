@@ -5,19 +5,19 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import sparkstorm as ss
+from sparkstorm.batches.poison_search import PoisonSearch
+from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.dead_letters import LetterStore
-from sparkstorm.delivery.files import MemoryFiles
-from sparkstorm.delivery.poison_search import PoisonSearch
-from sparkstorm.execution.batch import BatchInfo, Purpose
-from sparkstorm.execution.dispatch import Delivery
-from sparkstorm.execution.job import StageJob
-from sparkstorm.execution.level import Workshop
-from sparkstorm.execution.report import Report
-from sparkstorm.execution.state_log import MemoryStore
-from sparkstorm.execution.state_runs import StateRuns
 from sparkstorm.local.jobs import Loads
 from sparkstorm.local.runner import LocalRunner
+from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.planning.plan import Plan, Stage, StageKind
+from sparkstorm.state.log import MemoryStore
+from sparkstorm.tasks.dispatch import Delivery
+from sparkstorm.tasks.job import StageJob
+from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.report import Report
+from sparkstorm.tasks.state_runs import StateRuns
 from sparkstorm.testing import FeederSpout, LogSpout, ManualClock
 
 TOTAL = 12

@@ -13,15 +13,15 @@ from sparkstorm.acking.ids import make_root, seeds
 from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.acking.shares import Entries
 from sparkstorm.acking.tally import RootRange, Tally
-from sparkstorm.execution.batch import BatchInfo
-from sparkstorm.execution.job import StageJob
-from sparkstorm.execution.level import Workshop
-from sparkstorm.execution.report import Report
-from sparkstorm.execution.state_log import MemoryStore
-from sparkstorm.execution.state_runs import StateRuns
 from sparkstorm.local.jobs import Loads
 from sparkstorm.local.runner import LocalRunner
+from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.planning.plan import Plan, StageKind
+from sparkstorm.state.log import MemoryStore
+from sparkstorm.tasks.job import StageJob
+from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.report import Report
+from sparkstorm.tasks.state_runs import StateRuns
 from sparkstorm.testing import Faults, FeederSpout, LogSpout, ManualClock, QueueSpout, Simulation
 from sparkstorm.testing.shared import Shared
 

@@ -3,18 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeAlias, final
 
-from sparkstorm.execution.batch import BatchInfo
-from sparkstorm.execution.job import StageJob
-from sparkstorm.execution.level import Workshop
-from sparkstorm.execution.reading import Load, Signal
-from sparkstorm.execution.report import Report
-from sparkstorm.execution.state_log import ChunkStore, MemoryStore
-from sparkstorm.execution.state_runs import StateRuns
+from sparkstorm.packets.batch_info import BatchInfo
+from sparkstorm.packets.load import Load, SystemPacket
 from sparkstorm.planning.plan import Plan, Stage, StageKind
+from sparkstorm.state.log import ChunkStore, MemoryStore
+from sparkstorm.tasks.job import StageJob
+from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.report import Report
+from sparkstorm.tasks.state_runs import StateRuns
 
 __all__ = ["Jobs", "Loads", "LocalJobs"]
 
-Loads: TypeAlias = Mapping[int, Sequence[Load | Signal]]
+Loads: TypeAlias = Mapping[int, Sequence[Load | SystemPacket]]
 """What each partition reads."""
 
 

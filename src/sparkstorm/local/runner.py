@@ -5,21 +5,21 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, final
 
+from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.batches.events.taps import Tap
+from sparkstorm.checkpoint.engine_log import EngineLog
+from sparkstorm.checkpoint.files import CheckpointFiles, MemoryFiles
+from sparkstorm.checkpoint.seal import read_sealed, write_sealed
 from sparkstorm.clock import Clock, SystemClock
 from sparkstorm.config import Config
-from sparkstorm.delivery.coordinator import Coordinator
-from sparkstorm.delivery.engine_log import EngineLog
-from sparkstorm.delivery.files import CheckpointFiles, MemoryFiles
-from sparkstorm.delivery.hosted import HostedTask
-from sparkstorm.delivery.seal import read_sealed, write_sealed
-from sparkstorm.delivery.taps import Tap
 from sparkstorm.errors import BatchError
-from sparkstorm.execution.report import LogLine, Report
-from sparkstorm.execution.state_log import state_of
 from sparkstorm.local.jobs import Jobs, LocalJobs
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
+from sparkstorm.sources.hosted.task import HostedTask
+from sparkstorm.state.log import state_of
+from sparkstorm.tasks.report import LogLine, Report
 from sparkstorm.topology.graph import Topology
 
 __all__ = ["LocalRunner"]

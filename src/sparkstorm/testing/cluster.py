@@ -5,17 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, final
 
-from sparkstorm.delivery.taps import Tap, Taps
-from sparkstorm.execution.batch import BatchInfo, Purpose
-from sparkstorm.execution.dispatch import Delivery
-from sparkstorm.execution.job import StageJob
-from sparkstorm.execution.level import Workshop
-from sparkstorm.execution.packet import DRIVER, Kind, Packet, read_head
-from sparkstorm.execution.report import Report
-from sparkstorm.execution.state_log import MemoryStore
-from sparkstorm.execution.state_runs import Place, StateRun, StateRuns, fingerprint
+from sparkstorm.batches.events.taps import Tap, Taps
 from sparkstorm.local.jobs import Loads
+from sparkstorm.packets.batch_info import BatchInfo, Purpose
+from sparkstorm.packets.packet import DRIVER, Kind, Packet, read_head
 from sparkstorm.planning.plan import Plan, Stage, StageKind
+from sparkstorm.state.log import MemoryStore
+from sparkstorm.tasks.dispatch import Delivery
+from sparkstorm.tasks.job import StageJob
+from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.report import Report
+from sparkstorm.tasks.state_runs import Place, StateRun, StateRuns, fingerprint
 from sparkstorm.testing.faults import Chance
 from sparkstorm.testing.witness import BrokenPromise
 

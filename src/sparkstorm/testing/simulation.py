@@ -20,14 +20,14 @@ from functools import partial
 from typing import Any, final
 
 from sparkstorm.acking.tally import merge_ranges
+from sparkstorm.batches.poison_search import PoisonSearch
+from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.config import Config
-from sparkstorm.delivery.files import MemoryFiles
-from sparkstorm.delivery.poison_search import PoisonSearch
-from sparkstorm.execution.batch import Purpose
-from sparkstorm.execution.report import LogLine
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.metrics import Statistics
+from sparkstorm.packets.batch_info import Purpose
 from sparkstorm.planning.plan import Plan, StreamKey
+from sparkstorm.tasks.report import LogLine
 from sparkstorm.testing.clock import ManualClock
 from sparkstorm.testing.cluster import Disk, JobLost, SimulatedJobs, TaskRun, Watch
 from sparkstorm.testing.faults import Chance, Faults

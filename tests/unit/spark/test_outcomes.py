@@ -4,12 +4,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import sparkstorm as ss
-from sparkstorm.execution.batch import BatchInfo, Purpose
-from sparkstorm.execution.state_runs import Place
 from sparkstorm.local.jobs import LocalJobs
+from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.driver.jobs import JobError
 from sparkstorm.spark.driver.outcomes import BatchRunner
+from sparkstorm.tasks.state_runs import Place
 from sparkstorm.testing import LocalRunner, LogSpout, ManualClock
 
 TOTAL = 5

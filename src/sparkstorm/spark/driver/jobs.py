@@ -8,7 +8,7 @@ Spark never hears of.
 
 A batch that is run again from its beginning must not find such remains either: with
 ``exactly-once``, after a failure in it; with any guarantee, if Spark ran a stage with state twice
-and the runs differ (:mod:`sparkstorm.execution.state_runs`). Then :meth:`BatchJobs.roll_back` makes
+and the runs differ (:mod:`sparkstorm.tasks.state_runs`). Then :meth:`BatchJobs.roll_back` makes
 Spark forget them, and the ids of the state that was written.
 """
 
@@ -24,13 +24,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sparkstorm.errors import BatchError
-from sparkstorm.execution.batch import BatchInfo, Purpose
-from sparkstorm.execution.state_runs import Place
+from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.planning.plan import Plan, StageKind
 from sparkstorm.spark.driver.causes import cause_of, is_fault_of_state_store
 from sparkstorm.spark.driver.start_failures import start_failure
 from sparkstorm.spark.internals import cleaner_of, is_stopped, physical_plan
 from sparkstorm.spark.rows import BATCH_PROPERTY
+from sparkstorm.tasks.state_runs import Place
 
 __all__ = ["BatchJobs", "JobError"]
 

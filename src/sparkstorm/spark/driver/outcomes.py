@@ -10,15 +10,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sparkstorm.acking.tally import RootRange, merge_ranges
-from sparkstorm.delivery.coordinator import Coordinator
-from sparkstorm.delivery.poison_search import Action, Poison, PoisonSearch, TimeLimits
+from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.batches.poison_search import Action, Poison, PoisonSearch, TimeLimits
 from sparkstorm.errors import BatchError, SparkstormError
-from sparkstorm.execution.batch import BatchInfo, Purpose
-from sparkstorm.execution.report import Report, newest
-from sparkstorm.execution.state_runs import StateRun, StateRuns, Told
-from sparkstorm.logs import logger_of
+from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.driver.jobs import BatchJobs, JobError
+from sparkstorm.tasks.report import Report, newest
+from sparkstorm.tasks.state_runs import StateRun, StateRuns, Told
+from sparkstorm.texts.logs import logger_of
 
 __all__ = ["BatchRunner"]
 
