@@ -22,6 +22,7 @@ from sparkstorm.batches.batch_plan import BatchPlan
 from sparkstorm.batches.coordinator import Coordinator
 from sparkstorm.batches.counts import Counts
 from sparkstorm.batches.events.ended_roots import EndedRoots
+from sparkstorm.batches.job_result import JobResult
 from sparkstorm.batches.spout_tasks import SpoutTasks
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import MemoryFiles
@@ -153,8 +154,8 @@ def batches(partitions: int, *, spouts: int, each: int = 100) -> float:
         for n, tally in enumerate(tallies):
             mine = roots[roots % np.uint64(len(tallies)) == n]
             tally.add(Entries(mine, seeds(mine)))
-        rows = rows_of(tallies)
-        spent += cpu_secs(lambda n=number, rows=rows: coordinator.finish(n, rows, 1.0))
+        result = JobResult(rows=rows_of(tallies), secs=1.0)
+        spent += cpu_secs(lambda n=number, result=result: coordinator.finish(n, result))
     return spent / 4
 
 

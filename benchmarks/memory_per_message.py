@@ -13,6 +13,7 @@ from sparkstorm.acking.ids import seeds
 from sparkstorm.acking.shares import Entries
 from sparkstorm.acking.tally import Tally
 from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.batches.job_result import JobResult
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import LocalFiles
 from sparkstorm.packets.packet import Kind, PacketWriter
@@ -96,4 +97,4 @@ def _batch(coordinator: Coordinator, number: int, *, open_all: bool) -> None:
         held.append(roots[keep])
     tally.hold(np.concatenate(held))
     row = PacketWriter(1).for_driver(Kind.OUTCOME, encode_result(tally.result()))
-    coordinator.finish(number, [row], secs=1.0)
+    coordinator.finish(number, JobResult(rows=[row], secs=1.0))

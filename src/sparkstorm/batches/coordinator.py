@@ -30,6 +30,7 @@ from sparkstorm.batches.events.ended_roots import EndedRoots
 from sparkstorm.batches.events.taps import Tap, Taps
 from sparkstorm.batches.events.ticks import Ticks
 from sparkstorm.batches.fault import Fault
+from sparkstorm.batches.job_result import JobResult
 from sparkstorm.batches.journal import Journal
 from sparkstorm.batches.planner import BatchPlanner
 from sparkstorm.batches.recovery.outcome import Outcome
@@ -49,14 +50,12 @@ from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.partitioned.task import partitions_of
 from sparkstorm.sources.replayed.replays import Replays
 from sparkstorm.tasks.report import LogLine, Report
-from sparkstorm.tasks.state_runs import StateRuns
 from sparkstorm.texts.logs import logger_of
 
 __all__ = ["Coordinator"]
 
 _NO_VERDICTS = "messages could not be given their verdicts"
 _NO_PLAN = "no batch could be planned"
-_NO_RUNS = StateRuns()
 
 
 @final
@@ -225,19 +224,11 @@ class Coordinator:
             record = self._records[number]
             record.excluded, record.poisons = tuple(excluded), dict(poisons)
 
-    def finish(
-        self,
-        number: int,
-        rows: Sequence[bytes],
-        secs: float,
-        reports: Sequence[Report] = (),
-        runs: StateRuns = _NO_RUNS,
-    ) -> float | None:
-        """Take in what came out of a batch's job, before Spark commits it.
+    def finish(self, number: int, result: JobResult) -> float | None:
+        """Judge the result of a batch's job, before Spark commits the batch.
 
-        If Spark fails to, the batch is run and finished once more, and only the last time counts;
-        so what ``reports`` counted is taken in when it is committed. ``runs`` are those whose state
-        Spark could commit.
+        If Spark fails to commit, the batch is run and finished once more, and only the last result
+        counts.
 
         Returns None, or the seconds after which the batch is to be run again from its beginning,
         with all state as it was before it.
@@ -246,16 +237,16 @@ class Coordinator:
             SparkstormError: a fault of the user's that must stop the topology.
             BatchError: the outcome is not whole, or cannot be brought in line with the state.
         """
-        self._tell_lines(reports)
+        self._tell_lines(result.reports)
         with self._lock:
             record = self._records[number]
-            if differing := runs.differing():
+            if differing := result.runs.differing():
                 record.note_differing(differing)
                 self._counts.rollbacks += 1
                 return 0.0
-            outcomes = record.take_in(rows, len(self._plan.ackers))
-            record.secs, record.finished = secs, self._clock.monotonic()
-            record.reports = reports
+            outcomes = record.take_in(result.rows, len(self._plan.ackers))
+            record.secs, record.finished = result.secs, self._clock.monotonic()
+            record.reports = result.reports
             if self._transactions is not None:
                 wait = self._transactions.judge(record)
                 if wait is not None:

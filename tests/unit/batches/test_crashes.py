@@ -13,6 +13,7 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.batches.job_result import JobResult
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.planning.passes import make_plan
@@ -116,7 +117,7 @@ class Driver:
         rows = self._job(number)
         if crash_at == ("run", number):
             raise Crash
-        self.coordinator.finish(number, rows, secs=0.1)
+        self.coordinator.finish(number, JobResult(rows=rows, secs=0.1))
         if crash_at == ("finished", number):
             raise Crash
         self.spark["committed"] = number + 1
