@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, final
 
-from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.batches.assembly import make_coordinator
 from sparkstorm.batches.drive import (
     Apply,
     BatchDriver,
@@ -87,7 +87,7 @@ class LocalRunner:
         )
         self._files = files or MemoryFiles()
         self._clock = clock or SystemClock()
-        self.coordinator = Coordinator(
+        self.coordinator = make_coordinator(
             self.plan,
             self._files,
             self._clock,
