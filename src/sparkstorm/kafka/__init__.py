@@ -7,9 +7,18 @@ What can be wrong is pure: the partition manager (:mod:`progress`, on :mod:`rang
 """
 
 from sparkstorm.kafka.bolt import KafkaBolt
+from sparkstorm.kafka.formats import RecordInfo, WithRecord
 from sparkstorm.kafka.letters import DeadLetterTopic
 from sparkstorm.kafka.sink import KafkaSink
 from sparkstorm.kafka.spout import KafkaSpout
 from sparkstorm.kafka.zookeeper import ZooKeeperProgress
 
-__all__ = ["DeadLetterTopic", "KafkaBolt", "KafkaSink", "KafkaSpout", "ZooKeeperProgress"]
+__all__ = [
+    "DeadLetterTopic",
+    "KafkaBolt",
+    "KafkaSink",
+    "KafkaSpout",
+    "RecordInfo",
+    "WithRecord",
+    "ZooKeeperProgress",
+]

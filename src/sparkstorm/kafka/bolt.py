@@ -31,6 +31,11 @@ class KafkaBolt(Bolt):
         value: the field that is written, or a function of the tuple.
         key: the same for the key; None for no key.
         headers: a function of the tuple that returns (name, bytes) pairs.
+        partition: the field or function of the tuple that gives the partition's number. By
+            default the key's hash decides, as with Java's producer (murmur2), so that topics
+            join by key; the client property ``partitioner`` chooses another hash.
+        timestamp: the field or function that gives the record's time, as a datetime or as
+            milliseconds since 1970; by default the time of sending.
         value_format: how the value is written: ``"bytes"``, ``"string"``, ``"json"``, or a
             function that returns bytes.
         key_format: the same for the key.
@@ -49,6 +54,8 @@ class KafkaBolt(Bolt):
         value: Selector = "value",
         key: Selector | None = None,
         headers: Callable[[Tuple], Sequence[Header]] | None = None,
+        partition: Selector | None = None,
+        timestamp: Selector | None = None,
         value_format: Format | Writer = "bytes",
         key_format: Format | Writer = "bytes",
         timeout_secs: float = 30.0,
@@ -63,6 +70,8 @@ class KafkaBolt(Bolt):
             key=key,
             write_key=writer_of(key_format),
             headers=headers,
+            partition=partition,
+            timestamp=timestamp,
         )
         self._timeout_secs = timeout_secs
         self._idempotent = idempotent
@@ -85,7 +94,7 @@ class KafkaBolt(Bolt):
         """Send the record; what became of it is seen at the end of the batch."""
         record, number = self._maker.record(tup), next(self._numbers)
         self._waiting[number] = tup
-        self._sender.send(*record, lambda error: self._answers.append((number, error)))
+        self._sender.send(record, lambda error: self._answers.append((number, error)))
 
     def finish_batch(self) -> None:
         """Wait for the delivery reports and ack, or fail, each tuple."""

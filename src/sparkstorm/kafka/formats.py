@@ -2,13 +2,72 @@
 
 import json
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol, TypeAlias, final
 
 from sparkstorm.errors import ConfigError
 
-__all__ = ["Format", "Reader", "Writer", "reader_of", "type_of", "writer_of"]
+__all__ = [
+    "Format",
+    "Reader",
+    "RecordInfo",
+    "WithRecord",
+    "Writer",
+    "reader_of",
+    "type_of",
+    "writer_of",
+]
 
-Reader: TypeAlias = Callable[[bytes], Any]
+
+class RecordInfo(Protocol):
+    """The surroundings of a value: its topic, place, time and headers."""
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        ...
+
+    @property
+    def partition(self) -> int:
+        """The number of the partition."""
+        ...
+
+    @property
+    def offset(self) -> int:
+        """The place of the record in its partition."""
+        ...
+
+    @property
+    def timestamp(self) -> datetime | None:
+        """The record's time in UTC; None for a record without one."""
+        ...
+
+    @property
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        """The record's headers, in order."""
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class WithRecord:
+    """A reader that sees the record's topic, headers and timestamp beside the bytes.
+
+    Executors call ``read`` for each key or value that is not None. An error makes that one record
+    a dead letter.
+
+    >>> WithRecord(lambda data, record: (record.topic, data.decode()))
+    WithRecord(...)
+
+    Args:
+        read: a function of the bytes and a :class:`RecordInfo`.
+    """
+
+    read: Callable[[bytes, RecordInfo], Any]
+
+
+Reader: TypeAlias = Callable[[bytes], Any] | WithRecord
 """From a record's bytes to a value; raises if it cannot."""
 
 Writer: TypeAlias = Callable[[Any], bytes | None]
@@ -17,7 +76,7 @@ Writer: TypeAlias = Callable[[Any], bytes | None]
 Format: TypeAlias = Literal["bytes", "string", "json"]
 """The formats that have a name."""
 
-_READERS: dict[str, Reader] = {
+_READERS: dict[str, Callable[[bytes], Any]] = {
     "bytes": bytes,
     "string": lambda data: data.decode("utf-8"),
     "json": json.loads,
@@ -28,13 +87,13 @@ _TYPES: dict[str, str] = {"bytes": "binary", "string": "string"}
 def reader_of(given: Format | Reader) -> Reader:
     """Return the function that a format names.
 
-    >>> reader_of("json")(b'{"a": 1}')
-    {'a': 1}
+    >>> reader_of("json") is json.loads
+    True
 
     Raises:
         ConfigError: there is no such format.
     """
-    if callable(given):
+    if isinstance(given, WithRecord) or callable(given):
         return given
     try:
         return _READERS[given]
@@ -44,7 +103,7 @@ def reader_of(given: Format | Reader) -> Reader:
 
 def type_of(given: Format | Reader) -> str | None:
     """The type of the field that it makes, in Spark's words; None if that is not known."""
-    return None if callable(given) else _TYPES.get(given)
+    return _TYPES.get(given) if isinstance(given, str) else None
 
 
 def writer_of(given: Format | Writer) -> Writer:

@@ -2,7 +2,7 @@
 
 import datetime
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
 
 from sparkstorm.dead_letters import DeadLetter
@@ -10,11 +10,15 @@ from sparkstorm.dead_letters.values import to_json
 from sparkstorm.errors import WorldError
 from sparkstorm.kafka.client.sender import Sender
 from sparkstorm.kafka.cluster import Cluster
-from sparkstorm.texts.showing import visible
+from sparkstorm.kafka.outgoing import Outgoing
+from sparkstorm.texts.showing import visible, visible_lines
+from sparkstorm.verdicts import Reason
 
 __all__ = ["DeadLetterTopic"]
 
-_PREFIX = "__sparkstorm.errors."
+_OURS = "__sparkstorm.errors."
+_CONNECT = "__connect.errors."
+"""How the headers of Kafka Connect's dead letters begin; tools for these read ours, too."""
 
 
 @final
@@ -25,7 +29,14 @@ class DeadLetterTopic:
     others the value is their payload as JSON. Where it comes from and why it was given up is in
     headers that begin with ``__sparkstorm.errors.``: ``topic``, ``partition``, ``offset``,
     ``reason``, ``message``, ``component``, ``task``, ``attempts``, ``topology``, ``spout``,
-    ``first.time``, ``last.time``, ``id``, all as text for people, controls and such escaped.
+    ``first.time``, ``last.time``, ``timestamp`` (the record's own, in milliseconds since 1970),
+    ``id``, all as text for people, controls and such escaped. The headers of Kafka Connect's dead
+    letters are there as well: ``__connect.errors.topic``, ``partition``, ``offset``,
+    ``connector.name`` (the topology), ``task.id``, ``stage``, ``class.name`` (the component),
+    ``exception.class.name``, ``exception.message`` and ``exception.stacktrace``.
+
+    Headers of either kind that a record brings along are replaced: a letter that becomes a letter
+    again has one set of them.
 
     If the brokers do not take them all, the letters go to the files instead.
 
@@ -60,8 +71,7 @@ class DeadLetterTopic:
             self._sender = Sender(self._cluster, delivery_timeout_ms=millis)
         answers: list[str | None] = []
         for letter in letters:
-            key, value, headers = _record_of(letter)
-            self._sender.send(self._topic, value, key, headers, answers.append)
+            self._sender.send(_record_of(letter, self._topic), answers.append)
         self._sender.flush(self._timeout_secs + 1.0)
         faults = [answer for answer in answers if answer is not None]
         if len(answers) < len(letters) or faults:
@@ -75,24 +85,29 @@ class DeadLetterTopic:
         return f"DeadLetterTopic({self._topic!r}, {self._cluster!r})"
 
 
-def _record_of(
-    letter: DeadLetter,
-) -> tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]:
-    """Key, value and headers."""
+def _record_of(letter: DeadLetter, topic: str) -> Outgoing:
+    """Return the record of a letter."""
     source = dict(letter.source or {})
-    headers = [(str(name), value) for name, value in source.pop("headers", ())]
-    headers += [
-        (_PREFIX + name, visible(text).encode()) for name, text in _origin(letter, source).items()
-    ]
+    brought = [(str(name), value) for name, value in source.pop("headers", ())]
+    headers = tuple(pair for pair in brought if not pair[0].startswith((_OURS, _CONNECT)))
+    headers += tuple(_told(_OURS, _origin(letter, source)))
+    headers += tuple(_told(_CONNECT, _as_connect(letter, source)))
     if "topic_id" in source:  # of a KafkaSpout
-        return source.get("key"), source.get("value"), headers
+        return topic, source.get("value"), source.get("key"), headers, None, None
     value = None if letter.payload is None else json.dumps(to_json(letter.payload)).encode()
-    return str(letter.msg_id).encode(errors="backslashreplace"), value, headers
+    key = str(letter.msg_id).encode(errors="backslashreplace")
+    return topic, value, key, headers, None, None
 
 
-def _origin(letter: DeadLetter, source: Mapping[str, Any]) -> dict[str, str]:
+def _told(prefix: str, texts: Mapping[str, object]) -> Iterator[tuple[str, bytes]]:
+    for name, text in texts.items():
+        show = visible_lines if name == "exception.stacktrace" else visible
+        yield prefix + name, show(str(text)).encode()
+
+
+def _origin(letter: DeadLetter, source: Mapping[str, Any]) -> dict[str, object]:
     failure = letter.failure
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "id": letter.id,
         "topology": letter.topology,
         "spout": letter.spout,
@@ -103,11 +118,45 @@ def _origin(letter: DeadLetter, source: Mapping[str, Any]) -> dict[str, str]:
         "attempts": letter.attempts,
         "first.time": _moment(letter.first_time),
         "last.time": _moment(letter.last_time),
+        **_place(source),
     }
-    if "topic_id" in source:
-        found |= {name: source[name] for name in ("topic", "partition")}
-        found["offset"] = source.get("offset", source["start"] + source["position"])
-    return {name: str(value) for name, value in found.items()}
+    if source.get("millis") is not None:
+        found["timestamp"] = source["millis"]
+    return found
+
+
+def _as_connect(letter: DeadLetter, source: Mapping[str, Any]) -> dict[str, object]:
+    """Return a letter in the words of Kafka Connect."""
+    failure = letter.failure
+    kind, _, rest = failure.message.partition(": ")
+    raised = failure.reason is Reason.ERROR and kind.replace(".", "").isidentifier()
+    return {
+        **_place(source),
+        "connector.name": letter.topology,
+        "task.id": failure.task,
+        "stage": _stage(letter),
+        "class.name": failure.component,
+        "exception.class.name": kind if raised else f"sparkstorm.{failure.reason.value}",
+        "exception.message": rest if raised else failure.message,
+        "exception.stacktrace": failure.traceback,
+    }
+
+
+def _place(source: Mapping[str, Any]) -> dict[str, object]:
+    """Return topic, partition and offset of a record; nothing for messages of other spouts."""
+    if "topic_id" not in source:
+        return {}
+    offset = source.get("offset", source["start"] + source["position"])
+    return {"topic": source["topic"], "partition": source["partition"], "offset": offset}
+
+
+def _stage(letter: DeadLetter) -> str:
+    """Return the name that Connect has for the step that failed."""
+    if letter.failure.reason is Reason.EXPIRED:
+        return "KAFKA_CONSUME"
+    if letter.failure.component not in ("", letter.spout):
+        return "TASK_PUT"
+    return "KEY_CONVERTER" if "its key" in letter.failure.message else "VALUE_CONVERTER"
 
 
 def _moment(secs: float) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias, final
 
 from sparkstorm.errors import ConfigError
@@ -18,8 +19,18 @@ TopicSelector: TypeAlias = str | Callable[[Tuple], str]
 
 Header: TypeAlias = tuple[str, bytes | None]
 
-Outgoing: TypeAlias = tuple[str, bytes | None, bytes | None, tuple[Header, ...]]
-"""Topic, value, key and headers. A plain tuple, since checkpoints keep it."""
+Outgoing: TypeAlias = tuple[
+    str, bytes | None, bytes | None, tuple[Header, ...], int | None, int | None
+]
+"""Topic, value, key, headers, partition and milliseconds since 1970; None where the client chooses.
+
+A plain tuple, since checkpoints keep it.
+"""
+
+_MOST_PARTITIONS = 1 << 31
+_MOST_MILLIS = 1 << 63
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 _OVERHEAD = 100
 """Bytes that a record takes beside its content, and more than that."""
@@ -37,6 +48,8 @@ class RecordMaker:
         key: the same for the key; None for no key.
         write_key: how.
         headers: a function of the tuple that returns (name, bytes) pairs.
+        partition: the field or function that chooses the partition; None for the key's hash.
+        timestamp: the field or function that gives the time; None for the time of sending.
     """
 
     topic: TopicSelector
@@ -45,6 +58,8 @@ class RecordMaker:
     key: Selector | None
     write_key: Writer
     headers: Callable[[Tuple], Sequence[Header]] | None
+    partition: Selector | None = None
+    timestamp: Selector | None = None
 
     def __post_init__(self) -> None:
         if not self.topic:
@@ -55,6 +70,7 @@ class RecordMaker:
 
         Raises:
             TypeError: a function returned what cannot be written.
+            ValueError: a partition or a time is out of range.
         """
         topic: object = self.topic(tup) if callable(self.topic) else self.topic
         if not isinstance(topic, str) or not topic:
@@ -62,12 +78,13 @@ class RecordMaker:
         value = _written("value", self.value, self.write_value, tup)
         key = None if self.key is None else _written("key", self.key, self.write_key, tup)
         headers = () if self.headers is None else tuple(map(_header, self.headers(tup)))
-        return topic, value, key, headers
+        partition = _partition(_selected(self.partition, tup))
+        return topic, value, key, headers, partition, _millis(_selected(self.timestamp, tup))
 
 
 def size_of(record: Outgoing) -> int:
     """About how many bytes a record takes; rather more than less."""
-    _, value, key, headers = record
+    _, value, key, headers, *_ = record
     content = len(value or b"") + len(key or b"")
     names = sum(len(name.encode()) + len(data or b"") for name, data in headers)
     return content + names + _OVERHEAD * (1 + len(headers))
@@ -86,3 +103,33 @@ def _header(pair: Header) -> Header:
     if not isinstance(name, str) or not isinstance(data, bytes | None):
         raise TypeError(f"{pair!r} is no header: it takes a name and bytes")
     return name, data
+
+
+def _selected(selector: Selector | None, tup: Tuple) -> object:
+    if selector is None:
+        return None
+    return selector(tup) if callable(selector) else tup[selector]
+
+
+def _partition(found: object) -> int | None:
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int):
+        raise TypeError(f"{found!r} is no partition: give its number")
+    if not 0 <= found < _MOST_PARTITIONS:
+        raise ValueError(f"{found} is no partition: they count from 0")
+    return found
+
+
+def _millis(found: object) -> int | None:
+    if isinstance(found, datetime):
+        if found.tzinfo is None:
+            raise ValueError(f"{found} is a time without a time zone: give it one")
+        found = (found - _EPOCH) // _MILLISECOND
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int):
+        raise TypeError(f"{found!r} is no time: give a datetime, or milliseconds since 1970")
+    if not 0 < found < _MOST_MILLIS:  # the client takes 0 for "now"
+        raise ValueError(f"{found} is no time after 1970 in milliseconds")
+    return found

@@ -2,7 +2,7 @@
 
 import base64
 import datetime
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import Any, Protocol, final
@@ -10,7 +10,7 @@ from typing import Any, Protocol, final
 from sparkstorm.components.spout import Messages, Split, Unreadable
 from sparkstorm.errors import ConfigError
 from sparkstorm.kafka.cluster import Partition
-from sparkstorm.kafka.formats import Reader
+from sparkstorm.kafka.formats import Reader, WithRecord
 from sparkstorm.kafka.ranges import Range
 
 __all__ = [
@@ -125,29 +125,98 @@ class Shape:
             case "offset":
                 return [record.offset() for record in records], {}
             case "timestamp":
-                return [_moment(record) for record in records], {}
+                return _each("timestamp", _moment, records)
             case "headers":
-                return [_headers(record) for record in records], {}
+                return _each("headers", _headers, records)
             case "key":
-                return _read("key", self.key, [record.key() for record in records])
-        return _read("value", self.value, [record.value() for record in records])
+                return _each("key", _bytes_reader(self.key, partition, _key), records)
+        return _each("value", _bytes_reader(self.value, partition, _value), records)
 
 
-def _read(
-    name: str, reader: Reader, data: list[bytes | None]
+def _each(
+    name: str, read: Callable[[Record], Any], records: Sequence[Record]
 ) -> tuple[list[Any], dict[int, Unreadable]]:
-    if reader is bytes:
-        return data, {}
+    """Read one part of every record; an error is the fault of that record alone."""
     found: list[Any] = []
     bad: dict[int, Unreadable] = {}
-    for number, one in enumerate(data):
+    for number, record in enumerate(records):
         value = None
         try:
-            value = None if one is None else reader(one)
+            value = read(record)
         except Exception as error:  # noqa: BLE001 - users' functions, and anybody's bytes
-            bad[number] = Unreadable(f"its {name} is unreadable: {type(error).__name__}: {error}")
+            bad[number] = Unreadable(f"its {name} is unreadable: {_words(error)}")
         found.append(value)
     return found, bad
+
+
+def _words(error: Exception) -> str:
+    """Name the error; its own text may be unreadable, too."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - a user's __str__
+        return type(error).__name__
+
+
+def _key(record: Record) -> bytes | None:
+    return record.key()
+
+
+def _value(record: Record) -> bytes | None:
+    return record.value()
+
+
+def _bytes_reader(
+    reader: Reader, partition: Partition, part: Callable[[Record], bytes | None]
+) -> Callable[[Record], Any]:
+    """Return the function that reads the key or the value of a record."""
+    if reader is bytes:
+        return part
+    if isinstance(reader, WithRecord):
+        with_record = reader.read
+
+        def read_beside(record: Record) -> Any:
+            data = part(record)
+            return None if data is None else with_record(data, _Surroundings(partition, record))
+
+        return read_beside
+    plain = reader
+
+    def read_alone(record: Record) -> Any:
+        data = part(record)
+        return None if data is None else plain(data)
+
+    return read_alone
+
+
+@final
+class _Surroundings:
+    """A record as readers see it; each part is made when a reader asks."""
+
+    __slots__ = ("_partition", "_record")
+
+    def __init__(self, partition: Partition, record: Record) -> None:
+        self._partition = partition
+        self._record = record
+
+    @property
+    def topic(self) -> str:
+        return self._partition.topic
+
+    @property
+    def partition(self) -> int:
+        return self._partition.number
+
+    @property
+    def offset(self) -> int:
+        return self._record.offset()
+
+    @property
+    def timestamp(self) -> datetime.datetime | None:
+        return _moment(self._record)
+
+    @property
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        return list(self._record.headers() or ())
 
 
 def _no_lists(values: list[Any], bad: Mapping[int, Unreadable]) -> dict[int, Unreadable]:
@@ -217,7 +286,7 @@ def to_kept(record: Record) -> dict[str, Any]:
         "time": millis if kind else None,
         "key": _to_text(record.key()),
         "value": _to_text(record.value()),
-        "headers": [[name, _to_text(value)] for name, value in record.headers() or ()],
+        "headers": [[name, _to_text(value)] for name, value in _headers_or_none(record)],
     }
 
 
@@ -266,13 +335,22 @@ def _to_bytes(text: str | None) -> bytes | None:
 
 
 def origin_of(record: Record) -> dict[str, Any]:
-    """What a dead letter keeps of a record: its bytes as they are."""
+    """Return the parts of a record that a dead letter keeps: the bytes as they are.
+
+    A timestamp beyond the years that Python knows is the bare number of the record.
+    """
+    kind, millis = record.timestamp()
+    try:
+        moment: datetime.datetime | int | None = _moment(record)
+    except ValueError:
+        moment = millis
     return {
         "offset": record.offset(),
-        "timestamp": _moment(record),
+        "timestamp": moment,
+        "millis": millis if kind else None,
         "key": record.key(),
         "value": record.value(),
-        "headers": [[name, value] for name, value in record.headers() or ()],
+        "headers": [[name, value] for name, value in _headers_or_none(record)],
     }
 
 
@@ -280,7 +358,13 @@ def _moment(record: Record) -> datetime.datetime | None:
     kind, millis = record.timestamp()
     if not kind:
         return None
-    return _EPOCH + datetime.timedelta(milliseconds=millis)
+    try:
+        return _EPOCH + datetime.timedelta(milliseconds=millis)
+    except OverflowError:
+        raise ValueError(
+            f"{millis} is no time between the years 1 and 9999; Kafka counts milliseconds since "
+            f"1970, not microseconds"
+        ) from None
 
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -288,3 +372,11 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 def _headers(record: Record) -> list[dict[str, Any]]:
     return [{"key": name, "value": value} for name, value in record.headers() or ()]
+
+
+def _headers_or_none(record: Record) -> Sequence[tuple[str, bytes | None]]:
+    """Return the headers; none if the client cannot decode a name."""
+    try:
+        return record.headers() or ()
+    except ValueError:  # among them UnicodeDecodeError
+        return ()

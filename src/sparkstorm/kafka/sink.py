@@ -51,6 +51,11 @@ class KafkaSink(CommitterBolt):
         value: the field that is written, or a function of the tuple.
         key: the same for the key; None for no key.
         headers: a function of the tuple that returns (name, bytes) pairs.
+        partition: the field or function of the tuple that gives the partition's number. By
+            default the key's hash decides, as with Java's producer (murmur2), so that topics
+            join by key; the client property ``partitioner`` chooses another hash.
+        timestamp: the field or function that gives the record's time, as a datetime or as
+            milliseconds since 1970; by default the time of sending.
         value_format: how the value is written: ``"bytes"``, ``"string"``, ``"json"``, or a
             function that returns bytes.
         key_format: the same for the key.
@@ -76,6 +81,8 @@ class KafkaSink(CommitterBolt):
         value: Selector = "value",
         key: Selector | None = None,
         headers: Callable[[Tuple], Sequence[Header]] | None = None,
+        partition: Selector | None = None,
+        timestamp: Selector | None = None,
         value_format: Format | Writer = "bytes",
         key_format: Format | Writer = "bytes",
         timeout_secs: float = 60.0,
@@ -98,6 +105,8 @@ class KafkaSink(CommitterBolt):
             key=key,
             write_key=writer_of(key_format),
             headers=headers,
+            partition=partition,
+            timestamp=timestamp,
         )
         self._topics = tuple(topics) if callable(topic) else (topic,)
         self._most_bytes = int(self._cluster.client.get("message.max.bytes", _MOST_BYTES))

@@ -1,5 +1,6 @@
 """What is written of a tuple: everything that a producer would choke on fails the tuple."""
 
+import datetime
 from typing import Any
 
 import pytest
@@ -50,9 +51,16 @@ def test_names_and_functions_choose_what_is_written() -> None:
         value=lambda tup: {"v": tup["value"]},
         write_value=writer_of("json"),
         headers=lambda tup: [("n", b"1"), ("none", None)],
+        partition="value",
+        timestamp=lambda tup: datetime.datetime.fromtimestamp(1.5, datetime.UTC),
     )
     record = made(maker, "k", 7)
-    assert record == ("t-k", b'{"v":7}', b"k", (("n", b"1"), ("none", None)))
+    assert record == ("t-k", b'{"v":7}', b"k", (("n", b"1"), ("none", None)), 7, 1500)
+
+
+def test_the_client_chooses_partition_and_time_if_nobody_else_does() -> None:
+    for more in ({}, {"partition": lambda tup: None, "timestamp": lambda tup: None}):
+        assert made(maker_of(**more), "k", b"v") == ("t", b"v", None, (), None, None)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +72,14 @@ def test_names_and_functions_choose_what_is_written() -> None:
         ({"key": "key", "write_key": lambda value: 7}, "its key is written as int, not as bytes"),
         ({"headers": lambda tup: [("n", 1)]}, "('n', 1) is no header"),
         ({"value": "valeu"}, "valeu"),
+        ({"partition": "key"}, "'k' is no partition: give its number"),
+        ({"partition": lambda tup: True}, "True is no partition"),
+        ({"partition": lambda tup: -1}, "-1 is no partition: they count from 0"),
+        ({"partition": lambda tup: 1 << 31}, "is no partition"),
+        ({"timestamp": "key"}, "'k' is no time: give a datetime, or milliseconds"),
+        ({"timestamp": lambda tup: datetime.datetime(2026, 1, 1)}, "without a time zone"),  # noqa: DTZ001
+        ({"timestamp": lambda tup: -1}, "-1 is no time after 1970"),
+        ({"timestamp": lambda tup: 1 << 63}, "is no time after 1970"),
     ],
 )
 def test_what_cannot_be_written_fails_the_tuple(more: Any, why: str) -> None:
@@ -71,8 +87,8 @@ def test_what_cannot_be_written_fails_the_tuple(more: Any, why: str) -> None:
 
 
 def test_a_size_covers_all_parts() -> None:
-    assert size_of(("t", b"v" * 10, b"k" * 5, (("né", b"h" * 3), ("m", None)))) >= 10 + 5 + 7
-    assert size_of(("t", None, None, ())) > 0
+    assert size_of(("t", b"v" * 10, b"k" * 5, (("né", b"h" * 3), ("m", None)), 1, 2)) >= 10 + 5 + 7
+    assert size_of(("t", None, None, (), None, None)) > 0
 
 
 @pytest.mark.parametrize("kind", [KafkaBolt, KafkaSink])

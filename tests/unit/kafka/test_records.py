@@ -111,6 +111,7 @@ def test_origin_keeps_the_bytes() -> None:
     assert origin_of(Line(9, b"\xff", b"k", 0, [("h", b"1")])) == {
         "offset": 9,
         "timestamp": datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC),
+        "millis": 0,
         "key": b"k",
         "value": b"\xff",
         "headers": [["h", b"1"]],

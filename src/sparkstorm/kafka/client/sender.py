@@ -1,13 +1,14 @@
 """A producer that says of each record what became of it."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, final
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
 
-from sparkstorm.kafka.client.troubles import make
+from sparkstorm.kafka.client.producing import make_producer, produce
 from sparkstorm.kafka.cluster import Cluster
+from sparkstorm.kafka.outgoing import Outgoing
 
 __all__ = ["Sender"]
 
@@ -27,16 +28,9 @@ class Sender:
         self._cluster = cluster
         self._properties = {"enable_idempotence": True, **properties}
         self._lock = threading.Lock()
-        self._producer, self._troubles = make(Producer, cluster, **self._properties)
+        self._producer, self._troubles = make_producer(cluster, **self._properties)
 
-    def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        headers: Sequence[tuple[str, bytes | None]],
-        on_done: Callable[[str | None], None],
-    ) -> None:
+    def send(self, record: Outgoing, on_done: Callable[[str | None], None]) -> None:
         """Send a record; ``on_done`` hears None or what went wrong, within :meth:`flush`.
 
         Waits if the producer's queue is full.
@@ -50,9 +44,7 @@ class Sender:
         while True:
             producer = self._producer
             try:
-                producer.produce(
-                    topic, value, key, headers=list(headers) or None, on_delivery=report
-                )
+                produce(producer, record, report)
             except BufferError:
                 producer.poll(_WAIT_SECS)
             except KafkaException as error:
@@ -74,4 +66,4 @@ class Sender:
     def _renew(self) -> None:
         """An idempotent producer that lost its sequence refuses everything from then on."""
         with self._lock:
-            self._producer, self._troubles = make(Producer, self._cluster, **self._properties)
+            self._producer, self._troubles = make_producer(self._cluster, **self._properties)

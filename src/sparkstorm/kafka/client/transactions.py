@@ -9,7 +9,6 @@ from confluent_kafka import (
     Consumer,
     KafkaError,
     KafkaException,
-    Producer,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient
@@ -20,6 +19,7 @@ from sparkstorm.errors import (
     SpoutConnectionError,
     SupersededError,
 )
+from sparkstorm.kafka.client.producing import make_producer, produce
 from sparkstorm.kafka.client.topics import await_topics
 from sparkstorm.kafka.client.troubles import Troubles, make
 from sparkstorm.kafka.cluster import Cluster
@@ -85,8 +85,8 @@ class TransactionalSender:
         self._secs = secs
         self._began = time.monotonic()
         check_topics(cluster, topics)
-        self._producer, self._troubles = make(
-            Producer, cluster, transactional_id=name, transaction_timeout_ms=int(secs * 1000)
+        self._producer, self._troubles = make_producer(
+            cluster, transactional_id=name, transaction_timeout_ms=int(secs * 1000)
         )
         with self._told("take up the transactions", self._troubles):
             self._producer.init_transactions(secs)
@@ -172,12 +172,9 @@ class TransactionalSender:
 
     def _produce(self, record: Outgoing, report: Callable[[KafkaError | None, Any], None]) -> None:
         """Send one record, waiting if the producer's queue is full."""
-        topic, value, key, headers = record
         while True:
             try:
-                self._producer.produce(
-                    topic, value, key, headers=list(headers) or None, on_delivery=report
-                )
+                produce(self._producer, record, report)
             except BufferError:
                 self._producer.poll(min(_WAIT_SECS, self._left()))
             else:
