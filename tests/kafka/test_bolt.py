@@ -152,11 +152,25 @@ def test_letters_of_other_spouts_are_json(kafka: Any) -> None:
 
 
 def test_letters_that_the_brokers_do_not_take_go_to_the_files(kafka: Any) -> None:
-    spout = ss.spouts.IteratorSpout([(1,)], ["n"])
-    sink = DeadLetterTopic("no-such-topic", bootstrap_servers=kafka.address, timeout_secs=1.0)
+    """Here a letter is larger than the topic's records may be."""
+    spout = ss.spouts.IteratorSpout([("x" * 5000,)], ["text"])
+    dead = kafka.topic(max_message_bytes=2000)
+    sink = DeadLetterTopic(dead, bootstrap_servers=kafka.address, timeout_secs=5.0)
     statistics, files = refuse(kafka, spout, sink)
     assert statistics.dead_letter_faults == 1
     assert [letter.msg_id for letter in LetterStore(files).letters()] == [0]
+
+
+def test_letters_go_to_the_files_while_the_brokers_are_away(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The start goes on with a warning."""
+    spout = ss.spouts.IteratorSpout([(1,)], ["n"])
+    sink = DeadLetterTopic("dead", bootstrap_servers="127.0.0.1:1", timeout_secs=0.5)
+    statistics, files = refuse(None, spout, sink)
+    assert statistics.dead_letter_faults == 1
+    assert [letter.msg_id for letter in LetterStore(files).letters()] == [0]
+    assert "until it answers, dead letters go to the files" in caplog.text
 
 
 @pytest.mark.spark

@@ -83,8 +83,7 @@ def test_partition_and_time_are_chosen_by_a_field_or_a_function(kafka: Any, kind
     )
     write(kind, kafka, topic, [[b"k", b"9", 1]], partition="at", timestamp="at")
     found = sorted(
-        (int(m.value()), m.partition(), m.timestamp()[1])
-        for m in kafka.read_partitions(topic, 10)
+        (int(m.value()), m.partition(), m.timestamp()[1]) for m in kafka.read_partitions(topic, 10)
     )
     assert found == [(n, (1000 + n) % 3, 1000 + n) for n in range(9)] + [(9, 1, 1)]
 

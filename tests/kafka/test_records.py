@@ -1,5 +1,6 @@
 """Odd records on a real broker: each is its own fault, and its letter has all that it holds."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -185,7 +186,7 @@ def test_a_letter_that_becomes_a_letter_again_has_one_set_of_headers(kafka: Any)
     """The second letter says where the first one stood; nothing piles up."""
     topics = [kafka.topic() for _ in range(3)]
     kafka.put(topics[0], ["v"], headers=[("trace", b"1")])
-    for source, dead in zip(topics, topics[1:], strict=False):
+    for source, dead in itertools.pairwise(topics):
         sink = DeadLetterTopic(dead, bootstrap_servers=kafka.address)
         drain(spout_of(kafka, source), Refuse(), dead_letter_sink=sink)
     [headers] = dead_headers(kafka, topics[2], 1)

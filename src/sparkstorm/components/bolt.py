@@ -1,7 +1,7 @@
 """Bolts: the steps of a topology."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Hashable, Mapping, Sequence
 from typing import ClassVar
 
 from sparkstorm.components.collector import BasicCollector, BoltCollector
@@ -38,6 +38,12 @@ class AnyBolt(ABC):
 
     context: TaskContext
     """Set by the engine before ``prepare``."""
+
+    writes_to: Sequence[Hashable] = ()
+    """The places outside that this bolt is known to write to, as values of its own kind.
+
+    A topology is refused if one of its spouts :meth:`PartitionedSpout.reads` such a place.
+    """
 
     def component_configuration(self) -> Mapping[str, object]:
         """Return the settings that this bolt needs for itself, ticks for example.

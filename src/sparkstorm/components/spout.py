@@ -210,6 +210,14 @@ class PartitionedSpout(ABC):
         The driver calls it, too, on a copy of its own: for the payload of a dead letter.
         """
 
+    def reads(self, place: Hashable) -> bool:
+        """Return whether this spout would take messages from a place by mistake.
+
+        Called once for each place that a bolt of the topology names as ``writes_to``, when the
+        topology is built. A topology that feeds on its own output is refused.
+        """
+        return False
+
     def merge(self, splits: Sequence[Split]) -> Sequence[Split]:
         """Return fewer splits of the same messages, if these are cheaper to read together.
 

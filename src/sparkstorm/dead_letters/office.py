@@ -9,7 +9,7 @@ from sparkstorm.clock import Clock
 from sparkstorm.config import Config
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.store import LetterStore
-from sparkstorm.errors import CheckpointError, ConfigError
+from sparkstorm.errors import CheckpointError, ConfigError, WorldError
 from sparkstorm.texts.credentials import untold
 from sparkstorm.texts.logs import logger_of
 
@@ -42,6 +42,7 @@ class DeadLetterOffice:
         self.run = run
         self.where = where
         self._lock = threading.Lock()
+        self._checked: list[Sink] = []
         self._written = 0
         self._sink_faults = 0
 
@@ -59,9 +60,24 @@ class DeadLetterOffice:
         """Return what writes the letters of one spout, with that spout's settings.
 
         Raises:
-            ConfigError: there is no such sink.
+            ConfigError: there is no such sink, or its target is missing.
         """
-        return Desk(self, find_sink(config.dead_letter_sink), keep=config.dead_letters == "files")
+        keep = config.dead_letters == "files"
+        sink = find_sink(config.dead_letter_sink)
+        if keep and sink is not None:
+            self._check(sink)
+        return Desk(self, sink, keep=keep)
+
+    def _check(self, sink: Sink) -> None:
+        """Let a sink with a method ``check`` look once for its target, before the first letter."""
+        check = getattr(sink, "check", None)
+        if check is None or any(sink is known for known in self._checked):
+            return
+        self._checked.append(sink)
+        try:
+            check()
+        except WorldError as error:  # it may be back when letters come
+            _logger.warning("%s: until it answers, dead letters go to the files", error)
 
     def count(self, letters: int, faults: int) -> None:
         """Note what a desk has done."""

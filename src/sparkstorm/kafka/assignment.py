@@ -5,8 +5,9 @@ splits go out (:meth:`Assignment.plan`), verdicts come back, and what is to be c
 for.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple, final
 
 from sparkstorm.components.spout import Positions, Split
@@ -22,6 +23,9 @@ __all__ = ["Assignment", "Beginning", "Limits", "merge_splits", "offsets_of"]
 
 _FAIR_SHARE = 1000
 """Each partition may plan at least so many offsets in its turn: smaller splits cost too much."""
+
+_MOST_PICKED = 10_000
+"""A split of short ranges holds about so many offsets, since each of them is listed."""
 
 _logger = logger_of("sparkstorm.kafka")
 
@@ -101,6 +105,11 @@ class Assignment:
         return {p: place.progress.emitted_to for p, place in self._places.items()}
 
     @property
+    def in_flight(self) -> int:
+        """How many offsets are in batches or open after these; failed ones do not count."""
+        return sum(p.progress.pending - p.progress.failed for p in self._places.values())
+
+    @property
     def known(self) -> dict[Partition, tuple[str, int]]:
         """For each partition the id of its topic, and up to where it is planned."""
         return {
@@ -176,6 +185,18 @@ class Assignment:
             if limit <= 0:
                 break
         return splits
+
+    def preview(self) -> list[Split]:
+        """Return a split of what will be planned first, without planning it; [] if there is none.
+
+        Its first record may be missing, as any record may.
+        """
+        for partition, place in self._places.items():
+            if place.there and place.progress.emitted_to < place.stop:
+                start = place.progress.emitted_to
+                count = min(place.stop - start, _FAIR_SHARE)
+                return [_split([(start, start + count)], _data(partition, place))]
+        return []
 
     def finish(self, split: Split, positions: Positions, *, given_up: bool = False) -> None:
         """These were acked, or given up."""
@@ -254,13 +275,8 @@ class Assignment:
         progress = place.progress
         ranges = progress.emit(limit, place.stop, self._limits.uncommitted)
         place.tokens -= sum(stop - start for start, stop in ranges)
-        data = {
-            "topic": partition.topic,
-            "partition": partition.number,
-            "topic_id": place.topic_id,
-            "epoch": progress.epoch,
-        }
-        return [Split(count=stop - start, data={**data, "start": start}) for start, stop in ranges]
+        data = _data(partition, place)
+        return [_split(group, data) for group in _groups(ranges)]
 
     def _place_of(self, split: Split) -> _Place | None:
         """The partition of a split, if it is still the one that the split was planned from."""
@@ -268,6 +284,45 @@ class Assignment:
         place = self._places.get(Partition(data["topic"], data["partition"]))
         same = place is not None and place.progress.epoch == data["epoch"]
         return place if same else None
+
+
+def _data(partition: Partition, place: _Place) -> dict[str, Any]:
+    """Return what readers need to know of a split's partition."""
+    return {
+        "topic": partition.topic,
+        "partition": partition.number,
+        "topic_id": place.topic_id,
+        "epoch": place.progress.epoch,
+    }
+
+
+def _groups(ranges: Sequence[Range]) -> Iterator[list[Range]]:
+    """Put short ranges together: a split costs a fetch, however few offsets it holds."""
+    group: list[Range] = []
+    held = 0
+    for start, stop in ranges:
+        long = stop - start >= _FAIR_SHARE
+        if group and (long or held >= _MOST_PICKED):
+            yield group
+            group, held = [], 0
+        if long:
+            yield [(start, stop)]
+        else:
+            group.append((start, stop))
+            held += stop - start
+    if group:
+        yield group
+
+
+def _split(ranges: Sequence[Range], data: Mapping[str, Any]) -> Split:
+    """Return one split of ranges; the offsets between them are not wanted."""
+    begin = ranges[0][0]
+    count = sum(stop - start for start, stop in ranges)
+    only = None
+    if len(ranges) > 1:
+        only = tuple(chain.from_iterable(range(a - begin, b - begin) for a, b in ranges))
+    whole = None if only is None else ranges[-1][1] - begin
+    return Split(count=count, data={**data, "start": begin}, only=only, whole=whole)
 
 
 def offsets_of(split: Split, positions: Positions) -> list[Range]:

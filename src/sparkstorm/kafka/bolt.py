@@ -73,6 +73,8 @@ class KafkaBolt(Bolt):
             partition=partition,
             timestamp=timestamp,
         )
+        # a function's topics are not known before the tuples are
+        self.writes_to = () if callable(topic) else (self._cluster.place(topic),)
         self._timeout_secs = timeout_secs
         self._idempotent = idempotent
 

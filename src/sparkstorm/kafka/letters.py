@@ -7,8 +7,9 @@ from typing import Any, final
 
 from sparkstorm.dead_letters import DeadLetter
 from sparkstorm.dead_letters.values import to_json
-from sparkstorm.errors import WorldError
+from sparkstorm.errors import ConfigError, WorldError
 from sparkstorm.kafka.client.sender import Sender
+from sparkstorm.kafka.client.topics import has_topic
 from sparkstorm.kafka.cluster import Cluster
 from sparkstorm.kafka.outgoing import Outgoing
 from sparkstorm.texts.showing import visible, visible_lines
@@ -57,6 +58,9 @@ class DeadLetterTopic:
     ) -> None:
         self._topic = topic
         self._cluster = Cluster(bootstrap_servers=bootstrap_servers, client=client or {})
+        if not topic:
+            raise ConfigError("topic is empty: name the topic for dead letters")
+        self.writes_to = (self._cluster.place(topic),)
         self._timeout_secs = timeout_secs
         self._sender: Sender | None = None
 
@@ -77,6 +81,19 @@ class DeadLetterTopic:
         if len(answers) < len(letters) or faults:
             why = faults[0] if faults else self._sender.trouble
             raise WorldError(f"the topic {self._topic!r} did not take all dead letters: {why}")
+
+    def check(self) -> None:
+        """Make sure that the topic is there, when the topology starts.
+
+        Raises:
+            ConfigError: the cluster has no such topic.
+            WorldError: the cluster does not answer.
+        """
+        if not has_topic(self._cluster, self._topic, self._timeout_secs):
+            raise ConfigError(
+                f"there is no topic {self._topic!r} for the dead letters: create it, or mend its "
+                f"name"
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_sender": None}

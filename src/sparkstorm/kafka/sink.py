@@ -109,6 +109,7 @@ class KafkaSink(CommitterBolt):
             timestamp=timestamp,
         )
         self._topics = tuple(topics) if callable(topic) else (topic,)
+        self.writes_to = tuple(map(self._cluster.place, self._topics))
         self._most_bytes = int(self._cluster.client.get("message.max.bytes", _MOST_BYTES))
         self._timeout_secs = timeout_secs
         self._sender: TransactionalSender | None = None

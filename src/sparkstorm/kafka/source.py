@@ -20,6 +20,10 @@ OutOfRange: TypeAlias = Literal["earliest", "latest", "fail"] | datetime.datetim
 """Where to go on when the log no longer has the next offset."""
 
 
+_HIDDEN = "__"
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
@@ -38,6 +42,7 @@ class Source:
     force_from_start: bool = False
 
     def __post_init__(self) -> None:
+        self._check_names()
         if not isinstance(self.topics, re.Pattern) and not self.names:
             raise ConfigError("there is no topic to read: name one, several, or give a pattern")
         _check("start", self.start, ("earliest", "latest", "committed"))
@@ -60,10 +65,28 @@ class Source:
         return len(self.names) != 1
 
     def picks(self, name: str) -> bool:
-        """Whether a topic of this name belongs to it."""
+        """Whether a topic of this name belongs to it.
+
+        A pattern takes Kafka's internal topics (``__consumer_offsets``) and others with two
+        underscores only if the pattern itself begins so.
+        """
         if isinstance(self.topics, re.Pattern):
-            return self.topics.fullmatch(name) is not None
+            hidden = name.startswith(_HIDDEN) and not self.topics.pattern.startswith(_HIDDEN)
+            return not hidden and self.topics.fullmatch(name) is not None
         return name in self.names
+
+    def _check_names(self) -> None:
+        """Refuse names that no topic has, and names that stand twice."""
+        names: tuple[object, ...] = self.names
+        for name in names:
+            if not isinstance(name, str) or not _LEGAL.fullmatch(name) or name in (".", ".."):
+                raise ConfigError(
+                    f"{name!r} is no name of a topic: letters, digits, '.', '_' and '-' make one, "
+                    f"at most 249; for a pattern give re.compile(…)"
+                )
+        twice = [name for number, name in enumerate(names) if name in names[:number]]
+        if twice:
+            raise ConfigError(f"the topic {twice[0]!r} stands twice in topics: name it once")
 
 
 def millis_of(moment: datetime.datetime) -> int:

@@ -1,9 +1,10 @@
 """The Kafka spout: planned in the driver, read by the executors."""
 
+import re
 import secrets
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, final
@@ -22,7 +23,7 @@ from sparkstorm.errors import ConfigError
 from sparkstorm.kafka.assignment import Assignment, Limits, merge_splits
 from sparkstorm.kafka.client.desk import KafkaDesk
 from sparkstorm.kafka.client.reader import OutOfRangeError, RangeReader, shared_reader
-from sparkstorm.kafka.cluster import Cluster, Partition
+from sparkstorm.kafka.cluster import Cluster, Partition, Place
 from sparkstorm.kafka.formats import Format, Reader, reader_of, type_of
 from sparkstorm.kafka.keeper import Keeper
 from sparkstorm.kafka.records import (
@@ -34,6 +35,7 @@ from sparkstorm.kafka.records import (
     wanted,
     wanted_ranges,
 )
+from sparkstorm.kafka.sizes import RecordSizes
 from sparkstorm.kafka.source import OutOfRange, Source, Start, Topics
 from sparkstorm.kafka.stores import GroupStore, ProgressStore
 from sparkstorm.kafka.watch import Watch
@@ -55,7 +57,9 @@ class KafkaSpout(PartitionedSpout):
 
     Args:
         topics: a topic, several, or a pattern (``re.compile("orders-.*")``). New topics that match
-            and new partitions are found while it runs.
+            and new partitions are found while it runs. A pattern leaves out names that begin with
+            two underscores (Kafka's internal topics), and must not match topics that the topology
+            writes to.
         bootstrap_servers: ``host:port``, several with commas between.
         group: the consumer group that progress is committed for. It must have no other members.
         start: where to begin without progress: ``"earliest"``, ``"latest"``, a datetime, or
@@ -74,8 +78,8 @@ class KafkaSpout(PartitionedSpout):
             with its checkpoint goes on all the same.
         max_uncommitted: a partition is paused when so many offsets lie beyond its commit point.
         rate: messages a second that may be read from one partition.
-        message_bytes: about how large a record is, for ``topology.max.pending.bytes``; give it if
-            yours are much larger than a hundred bytes.
+        message_bytes: about how large a record is, for ``topology.max.pending.bytes``. By default
+            the driver reads a few records at the start and every ten seconds, and takes their mean.
         keep_bytes: how much of records that failed is kept, in the driver and in the checkpoint,
             for the time when the log no longer has them. Others are read again.
         commit_secs: how often progress is committed to Kafka.
@@ -140,10 +144,12 @@ class KafkaSpout(PartitionedSpout):
         self._watch: Watch | None = None
         self._keep_bytes = keep_bytes
         self._keeper: Keeper | None = None
+        self._sizes: RecordSizes | None = None
         self._topology_id = ""
 
     def open(self, config: Config, context: TaskContext) -> None:
         """Find the partitions of this task, waiting for the cluster if need be."""
+        self._check_letters(config.dead_letter_sink)
         tasks, mine = len(context.component_tasks(context.component)), context.task_index
         self._clock = context.clock
         self._topology_id = self._topology_id or f"{context.topology}-{secrets.token_hex(4)}"
@@ -161,6 +167,11 @@ class KafkaSpout(PartitionedSpout):
             self._watch.close()
             raise
         self._take_news(self._watch)
+        if not self._message_bytes and config.max_spout_pending is None:
+            share = config.max_pending_bytes // tasks
+            self._sizes = RecordSizes(self._raw, share, self._clock)
+            for split in self._assignment.preview():
+                self._sizes.learn(split)
         if self._keep_bytes:
             self._keeper = Keeper(self._raw, self._keep_bytes)
 
@@ -170,6 +181,8 @@ class KafkaSpout(PartitionedSpout):
             self._watch.commit(self._assignment.commits())
             self._watch.close()
             self._watch = None
+        if self._sizes is not None:
+            self._sizes.close()
         if self._keeper is not None:
             self._keeper.close()
 
@@ -181,8 +194,14 @@ class KafkaSpout(PartitionedSpout):
         self._commit_if_due()
         if self._watch.trouble:
             return []
-        splits = self._assignment.plan(limit, self._clock.monotonic())
-        return [replace(split, size=split.count * self._message_bytes) for split in splits]
+        mean = self._message_bytes
+        if self._sizes is not None:
+            self._sizes.note(self._assignment.preview())
+            # the engine asks several times for one batch, and learns sizes only with the answers
+            limit = min(limit, self._sizes.limit - self._assignment.in_flight)
+            mean = self._sizes.mean
+        splits = self._assignment.plan(limit, self._clock.monotonic()) if limit > 0 else []
+        return [replace(split, size=split.count * mean) for split in splits]
 
     def read(self, split: Split) -> Iterator[Messages]:
         """Read a range of offsets, or single ones of it (on an executor)."""
@@ -207,6 +226,18 @@ class KafkaSpout(PartitionedSpout):
                     columns=messages.columns,
                     unfit={**messages.unfit, **unfit},
                 )
+
+    def reads(self, place: Hashable) -> bool:
+        """Return whether a pattern matches a topic that the topology writes to.
+
+        A topic that is named is read on purpose: a loop is then the user's wish.
+        """
+        return (
+            isinstance(self._source.topics, re.Pattern)
+            and isinstance(place, Place)
+            and self._cluster.holds(place)
+            and self._source.picks(place.topic)
+        )
 
     def merge(self, splits: Sequence[Split]) -> list[Split]:
         """Read single records of one partition together: seeking costs as much as a whole fetch.
@@ -271,6 +302,15 @@ class KafkaSpout(PartitionedSpout):
 
     def __repr__(self) -> str:
         return f"KafkaSpout({self._source.topics!r}, group={self._group!r}, {self._cluster!r})"
+
+    def _check_letters(self, sink: object) -> None:
+        """Refuse to read one's own dead letters: each would become a letter again, for ever."""
+        for place in getattr(sink, "writes_to", ()):
+            if self._cluster.holds(place) and self._source.picks(place.topic):
+                raise ConfigError(
+                    f"the topics {self._source.topics!r} take in {place}, where the dead letters "
+                    f"go: leave that topic out"
+                )
 
     def _finish(self, split: Split, positions: Positions, *, given_up: bool = False) -> None:
         self._assignment.finish(split, positions, given_up=given_up)

@@ -137,6 +137,20 @@ def _sources(specs: _Specs) -> Iterator[str]:
             yield f"spout {spec.id!r} subscribes to something: only bolts do"
 
 
+def _feedback(specs: _Specs) -> Iterator[str]:
+    bolts = [spec for spec in specs if isinstance(spec.component, AnyBolt)]
+    for spec in specs:
+        if isinstance(spec.component, PartitionedSpout):
+            for bolt in bolts:
+                for place in getattr(bolt.component, "writes_to", ()):
+                    if spec.component.reads(place):
+                        yield (
+                            f"spout {spec.id!r} would read the output of bolt {bolt.id!r}, "
+                            f"{place}, and the topology would feed on itself: exclude this place "
+                            f"from the spout's source"
+                        )
+
+
 def _references(specs: _Specs) -> Iterator[str]:
     by_id = {spec.id: spec for spec in specs}
     for spec in specs:
@@ -224,4 +238,4 @@ def _pickle_error(value: object) -> str | None:
 
 
 _LOCAL_RULES = (_ids, _numbers, _kinds, _committers, _settings, _picklable)
-_GRAPH_RULES = (_sources, _references, _partitioned_streams, _cycles)
+_GRAPH_RULES = (_sources, _feedback, _references, _partitioned_streams, _cycles)

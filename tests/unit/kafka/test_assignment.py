@@ -184,3 +184,18 @@ def test_whole_splits_stay_whole_when_retries_are_merged() -> None:
     assert merged[0] is whole
     assert (merged[1].data["start"], merged[1].only) == (50, (3, 55, 60))
     assert merged[2] is other
+
+
+def test_short_ranges_between_acks_are_one_split() -> None:
+    """Each split costs a fetch; long ranges keep splits of their own."""
+    assignment = Assignment(Limits())
+    holes = [(n, n + 1) for n in range(1, 2000, 2)]
+    partition = Partition("t", 0)
+    assignment.begin(partition, Beginning("id", 0, holes))
+    assignment.note_ends({partition: 9000})
+    splits = assignment.plan(9000, 0.0)
+    assert [(split.data["start"], split.count) for split in splits] == [(0, 1000), (2000, 7000)]
+    assert splits[0].only == tuple(range(0, 2000, 2))
+    for split in splits:
+        assignment.finish(split, [(0, split.count)])
+    assert assignment.commits()[partition].offset == 9000

@@ -5,12 +5,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
 
 from sparkstorm.errors import SpoutConnectionError
-from sparkstorm.kafka.client.troubles import UNKNOWN_TOPIC, RefusedError, Troubles
-from sparkstorm.kafka.cluster import Topic
+from sparkstorm.kafka.client.troubles import UNKNOWN_TOPIC, RefusedError, Troubles, make
+from sparkstorm.kafka.cluster import Cluster, Topic
 
-__all__ = ["await_topics", "describe"]
+__all__ = ["await_topics", "describe", "has_topic"]
+
+_TOPIC_SECS = 5.0
+"""A topic that is missing may be on its way."""
 
 _LOOK_SECS = 0.1
 _FIRST_SHARE = 0.3
@@ -31,6 +35,17 @@ def await_topics(
         if len(found) == len(set(names)) or time.monotonic() >= deadline:
             return found
         time.sleep(_LOOK_SECS)
+
+
+def has_topic(cluster: Cluster, name: str, secs: float) -> bool:
+    """Return whether a cluster has a topic; asked again for a while.
+
+    Raises:
+        SpoutConnectionError: no answer.
+    """
+    admin, troubles = make(AdminClient, cluster)
+    patience_secs = min(secs, _TOPIC_SECS)
+    return name in await_topics(admin, [name], secs, troubles, patience_secs=patience_secs)
 
 
 def describe(admin: Any, names: Sequence[str], secs: float, troubles: Troubles) -> dict[str, Topic]:
