@@ -19,9 +19,9 @@ from sparkstorm.acking.ledger import Ledger
 from sparkstorm.acking.shares import Entries
 from sparkstorm.acking.tally import HeldRoots, RootIndex, RootRange, Tally, TallyResult
 from sparkstorm.batches.assembly import make_coordinator
-from sparkstorm.batches.batch_plan import BatchPlan
 from sparkstorm.batches.events.ended_roots import EndedRoots
 from sparkstorm.batches.job_result import JobResult
+from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.dead_letters import DeadLetterOffice, LetterStore
