@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 import sparkstorm as ss
 from sparkstorm.kafka import KafkaSpout
 from sparkstorm.spark.driver.session import make_session
-from sparkstorm.spark.runner import Run
+from sparkstorm.spark.run import Run
 from sparkstorm.testing import KafkaServer
 
 RECORDS = 400_000

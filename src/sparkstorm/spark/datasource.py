@@ -1,4 +1,4 @@
-"""The Python data source of a topology: what it is made of stands in ``reader``."""
+"""The Python data source of a topology, as Spark loads it. Its reader is in ``reader``."""
 
 from typing import final
 
@@ -22,9 +22,9 @@ class SparkstormSource(DataSource):
         return "sparkstorm"
 
     def schema(self) -> str:
-        """One row per partition that has something to read."""
+        """Return the columns: one row for each partition that has something to read."""
         return LOADS_DDL
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Return the reader; Spark calls it in a process of its own."""
+        """Return the reader. Spark calls this in the reader process."""
         return PlanReader(LinkClient(self.options["link"], self.options["token"]))

@@ -1,15 +1,15 @@
 """The Spark jobs of one micro-batch: the batch itself, and probes on a copy of its plan.
 
-Spark keeps what the finished stages of a failed job have written, and uses it in the next action
-on the same frame. For the batch itself that is welcome: what is left out only grows, and stages
-leave out what they are still handed. A probe must not leave such remains, nor must the state that
-it writes count. So it runs on a copy of the physical plan: new exchanges, and new state whose ids
-Spark never hears of.
+When a job fails, Spark keeps the output of the stages that had finished, and the next action on
+the same frame uses it. For the batch itself that is welcome: the excluded messages only grow in
+number, and each stage leaves them out of its input. A probe must leave no output behind, and its
+state must not count. So a probe runs on a copy of the physical plan: new exchanges, and new state
+whose ids Spark never hears of.
 
-A batch that is run again from its beginning must not find such remains either: with
-``exactly-once``, after a failure in it; with any guarantee, if Spark ran a stage with state twice
-and the runs differ (:mod:`sparkstorm.tasks.state_runs`). Then :meth:`BatchJobs.roll_back` makes
-Spark forget them, and the ids of the state that was written.
+A repeat of the whole batch must not find earlier output either. With ``exactly-once`` a batch is
+repeated after a failure in it. With any guarantee it is repeated if Spark ran a stage with state
+twice and the runs differ (:mod:`sparkstorm.tasks.state_runs`). Then :meth:`BatchJobs.roll_back`
+makes Spark forget the outputs, and the ids of the states that were written.
 """
 
 import threading
@@ -36,7 +36,7 @@ __all__ = ["BatchJobs", "JobError"]
 
 
 class JobError(Exception):
-    """A job failed; ``hung``: it was cancelled because it took longer than it may."""
+    """A job failed; ``hung``: it was cancelled because it ran over its time limit."""
 
     def __init__(self, message: str, *, hung: bool) -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ class JobError(Exception):
 
 @final
 class BatchJobs:
-    """Runs actions of one micro-batch; to be used on the thread that Spark calls us on."""
+    """Runs actions of one micro-batch, on the thread on which Spark calls ``foreachBatch``."""
 
     def __init__(self, frame: DataFrame, query: StreamingQuery) -> None:
         self._frame = frame
@@ -53,12 +53,12 @@ class BatchJobs:
         self._context = frame.sparkSession.sparkContext
 
     def run(self, info: BatchInfo, limit_secs: float) -> list[bytes]:
-        """Run an action; return the rows of the last stage, none if it is a probe.
+        """Run an action; return the rows of the last stage, or none for a probe.
 
         Raises:
-            JobError: the job failed, or took longer than the limit.
-            BatchError: Spark could not load or write the state, or start Python workers. Like any
-                other error, it is no message's fault.
+            JobError: the job failed, or ran over the limit.
+            BatchError: Spark could not load or write the state, or start Python workers. No message
+                is to blame.
         """
         self._context.setLocalProperty(BATCH_PROPERTY, info.to_json())
         limit = _TimeLimit(limit_secs, self._cancel)
@@ -81,21 +81,21 @@ class BatchJobs:
             raise JobError(cause_of(error), hung=False) from error
 
     def roll_back(self) -> None:
-        """Make Spark forget what the actions so far have written: outputs of stages, and state.
+        """Make Spark forget all that actions have written so far: outputs of stages, and state.
 
-        The next one runs everything again, on the state as of the last committed batch.
+        The next action runs every stage again, on the state of the last committed batch.
         """
         plan = self._plan()
-        cleaner = cleaner_of(self._context).get()  # check_conf has seen to it that there is one
+        cleaner = cleaner_of(self._context).get()  # check_conf refuses a session without a cleaner
         for shuffle in _shuffles_of(plan.execute()):
             cleaner.doCleanupShuffle(shuffle, True)
         for operator in _stateful_operators(plan):
             operator.checkpointInfoAccumulator().reset()
 
     def states(self, plan: Plan) -> Mapping[Place, int]:
-        """Return how many states Spark has of each partition: of which it would commit one.
+        """Return how many states Spark has of each partition; it would commit one of them.
 
-        Normally there is one of each, which one question per stage shows.
+        Normally there is one of each, and one call to the JVM per stage shows it.
         """
         stages = [n for n, stage in enumerate(plan.stages) if stage.kind is StageKind.STATE]
         found: dict[Place, int] = {}
@@ -112,7 +112,7 @@ class BatchJobs:
         self._plan().clone().execute().count()
 
     def _plan(self) -> Any:
-        """The physical plan of the running micro-batch."""
+        """Return the physical plan of the running micro-batch."""
         return physical_plan(self._query)
 
     def _cancel(self) -> None:
@@ -121,7 +121,10 @@ class BatchJobs:
 
 @final
 class _TimeLimit:
-    """Calls ``cancel`` again and again once the time is over: a job may not have begun yet."""
+    """Calls ``cancel`` when the time is over, and again every second.
+
+    Repeated, because the job may not have begun at the first call.
+    """
 
     _AGAIN_SECS = 1.0
 
@@ -148,7 +151,7 @@ class _TimeLimit:
 
 
 def _shuffles_of(rdd: Any) -> set[int]:
-    """The ids of all shuffles that lead to an RDD."""
+    """Return the ids of all shuffles that an RDD depends on."""
     found: set[int] = set()
     seen: set[int] = set()
     waiting = [rdd]
@@ -167,13 +170,13 @@ def _shuffles_of(rdd: Any) -> set[int]:
 
 
 def _stateful_operators(plan: Any) -> list[Any]:
-    """The operators of a physical plan that keep state, in the order of the plan's stages."""
+    """Return a physical plan's operators that keep state, in the order of the plan's stages."""
     found = [operator for operator in _operators_of(plan) if _keeps_state(operator)]
     return found[::-1]  # the root of a physical plan is its last stage
 
 
 def _operators_of(plan: Any) -> Iterator[Any]:
-    """An operator of a physical plan, and all below it."""
+    """Yield an operator of a physical plan, and all operators below it."""
     yield plan
     children = plan.children()
     for index in range(children.size()):

@@ -1,4 +1,4 @@
-"""Whether the Spark that runs has the private parts that we lean on; found out once per build."""
+"""Look for the private parts that sparkstorm needs in the running Spark; once for each build."""
 
 import pydoc
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ __all__ = ["check_internals", "judge", "missing"]
 _logger = logger_of(__name__)
 
 _FOUND: dict[str, tuple[Need, ...]] = {}
-"""What is missing, by the build of Spark."""
+"""The missing parts, by the build of Spark."""
 
 
 def check_internals(session: SparkSession, plan: Plan) -> None:
-    """Say what a topology must do without on this Spark.
+    """Warn of the features that this Spark cannot give.
 
     Raises:
-        EnvironmentFault: its results could be wrong.
+        EnvironmentFault: the topology's results could be wrong.
     """
     build = _build(session.sparkContext)
     if build not in _FOUND:
@@ -35,7 +35,7 @@ def check_internals(session: SparkSession, plan: Plan) -> None:
 
 
 def missing(context: SparkContext, needs: Sequence[Need]) -> tuple[Need, ...]:
-    """Return those that this Spark does not have."""
+    """Return the needs that this Spark does not meet."""
     java = gateway_of(context)
     return tuple(
         need for need in needs if not (_has(java, need) if need.is_java else _knows(context, need))
@@ -43,7 +43,7 @@ def missing(context: SparkContext, needs: Sequence[Need]) -> tuple[Need, ...]:
 
 
 def judge(lacking: Sequence[Need], plan: Plan, build: str) -> None:
-    """Refuse a topology that needs what is missing for its results; warn of the rest.
+    """Refuse a topology whose results depend on a missing part; warn of other missing parts.
 
     Raises:
         EnvironmentFault: the topology is refused.
@@ -71,7 +71,7 @@ def _told(needs: Sequence[Need]) -> str:
 
 
 def _build(context: SparkContext) -> str:
-    """Name the build: a vendor's has the number of a version, but another revision."""
+    """Name the build. A vendor's build has Spark's version number, but another revision."""
     try:
         revision = str(gateway_of(context).jvm.org.apache.spark.SparkBuildInfo.spark_revision())
     except (Py4JError, TypeError):
@@ -80,7 +80,7 @@ def _build(context: SparkContext) -> str:
 
 
 def _knows(context: SparkContext, need: Need) -> bool:
-    """Whether PySpark has an attribute: a class, or what its objects are made with."""
+    """Whether PySpark has an attribute: of a class, or one that the class sets in ``__init__``."""
     owner = pydoc.locate(need.owner)
     if owner is SparkContext:
         return hasattr(context, need.name)
@@ -89,7 +89,7 @@ def _knows(context: SparkContext, need: Need) -> bool:
 
 
 def _has(gateway: Any, need: Need) -> bool:
-    """Whether the JVM has a class, and a public method of it."""
+    """Whether the JVM has a class, and a public method of the class."""
     jvm = gateway.jvm
     try:
         owner = jvm.java.lang.Class.forName(need.owner)

@@ -1,4 +1,4 @@
-"""The Spark session: make one, or check one that is given. Each setting says why it matters."""
+"""Make a Spark session, or check a given one. Each setting has its reason."""
 
 import os
 import shutil
@@ -48,7 +48,7 @@ CORE_SETTINGS: dict[str, tuple[str, str]] = {
         "a topology of more than this many bytes is broadcast, which stateful stages cannot read",
     ),
 }
-"""Settings of the Spark context, with the reason: fixed when it starts."""
+"""Settings of the Spark context, with the reason. Nobody can change them after its start."""
 
 SQL_SETTINGS: dict[str, str] = {
     "spark.sql.adaptive.enabled": "false",
@@ -61,15 +61,15 @@ SQL_SETTINGS: dict[str, str] = {
 }
 """Settings of the query's own session.
 
-``wholeStage`` is off because Java that is generated for a whole stage pays where there are many
-rows. Ours are packets, some dozens a batch: word count takes a tenth less CPU without it.
+``wholeStage`` is off: generated Java pays where there are many rows, but packets are few. Word
+count takes a tenth less CPU without generated code.
 """
 
 _DAEMON = "sparkstorm.spark.worker.daemon"
 
 
 def is_local(master: str) -> bool:
-    """Whether the tasks run in the driver's own JVM, not in executors of their own.
+    """Whether tasks run in the driver's own JVM, without executors.
 
     >>> is_local("local"), is_local("local[*]"), is_local("local-cluster[2,1,1024]")
     (True, True, False)
@@ -93,7 +93,7 @@ def make_session(name: str, master: str = "local[*]") -> SparkSession:
     )
     for key, (value, _) in CORE_SETTINGS.items():
         builder = builder.config(key, value)
-    if is_local(master):  # executors elsewhere get our package too late for it
+    if is_local(master):  # a remote executor needs its daemon before it has our package
         builder = builder.config("spark.python.daemon.module", _DAEMON)
     session = _started(builder)
     session.sparkContext.setLogLevel("ERROR")
@@ -117,12 +117,12 @@ def _started(builder: Any) -> SparkSession:
 
 
 def write_no_crc_files(session: SparkSession) -> None:
-    """Let this JVM write local files without a ``.crc`` file of Hadoop's beside each.
+    """Let this JVM write local files without Hadoop's ``.crc`` file beside each.
 
-    Without Hadoop's native library each file starts a ``chmod``, and so does its ``.crc`` file: a
-    batch with state started a dozen processes, and waited for most of them. Spark 4.3 keeps
-    checksums of the state by itself. All local files of the JVM are meant, so it is not for
-    sessions that the user made.
+    Without Hadoop's native library each file starts a ``chmod`` process, and so does each ``.crc``
+    file: a batch with state started a dozen processes and waited for most of them. Spark 4.3 keeps
+    checksums of the state itself. The setting holds for all local files of the JVM, so sparkstorm
+    never makes it on a user's session.
     """
     hadoop = gateway_of(session.sparkContext).jvm.org.apache.hadoop.fs
     configuration = hadoop_configuration(session.sparkContext)
@@ -130,16 +130,19 @@ def write_no_crc_files(session: SparkSession) -> None:
 
 
 def running_session() -> SparkSession | None:
-    """The session of this process, if Spark runs in it: it is whoever's started it, not ours."""
+    """Return the session of this process, or None if Spark does not run here.
+
+    The session belongs to whoever started it: the caller must not stop it.
+    """
     return None if active_context() is None else SparkSession.builder.getOrCreate()
 
 
 def check_given(given: SparkSession) -> None:
-    """Make sure that a topology can run on a session that the user made.
+    """Check that a topology can run on a session that the user made.
 
     Raises:
-        ConfigError: it is a Spark Connect session.
-        EnvironmentFault: its workers run another Python than this, which lacks a package.
+        ConfigError: a Spark Connect session was given.
+        EnvironmentFault: the workers run another Python, and a package is missing there.
     """
     if not hasattr(given, "sparkContext") or type(given).__module__.startswith(
         "pyspark.sql.connect"
@@ -154,10 +157,10 @@ def check_given(given: SparkSession) -> None:
 
 
 def check_conf(conf: SparkConf, plan: Plan) -> None:
-    """Make sure that Spark's settings allow what a topology needs.
+    """Check that Spark's settings allow the plan's guarantee.
 
     Raises:
-        ConfigError: a batch may have to be rolled back, and Spark could not forget its outputs.
+        ConfigError: the plan may roll a batch back, and Spark could not forget the batch's outputs.
     """
     tracking = conf.get("spark.cleaner.referenceTracking", "true") or "true"
     if plan.rolls_back and tracking.lower() == "false":
@@ -169,7 +172,7 @@ def check_conf(conf: SparkConf, plan: Plan) -> None:
 
 
 def query_session(given: SparkSession, partitions: int, checkpoint: str) -> SparkSession:
-    """Return a session of its own for the query, on the given session's context."""
+    """Return a new session for the query, on the given session's context."""
     missing = [
         f"{key}={value} ({why})"
         for key, (value, why) in CORE_SETTINGS.items()
@@ -205,7 +208,7 @@ def with_retries(master: str) -> str:
 
 def _check_python(theirs: str, *, shipped: bool) -> None:
     needed = ["cloudpickle", "numpy", "pandas", "pyarrow", "pydantic"]
-    if not shipped:  # local workers get nothing sent
+    if not shipped:  # ship() sends the package to a cluster's executors only
         needed.append("sparkstorm")
     command = [theirs, "-c", f"import {', '.join(needed)}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
@@ -218,5 +221,5 @@ def _check_python(theirs: str, *, shipped: bool) -> None:
 
 
 def spark_parallelism(session: Any) -> int:
-    """How many tasks the session runs at once."""
+    """Return how many tasks the session runs at once."""
     return int(session.sparkContext.defaultParallelism)
