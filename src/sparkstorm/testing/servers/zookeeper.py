@@ -1,4 +1,4 @@
-"""A ZooKeeper."""
+"""A ZooKeeper for tests."""
 
 from typing import final
 
@@ -19,7 +19,7 @@ class ZooKeeperServer(ServerProcess):
 
     @property
     def address(self) -> str:
-        """Where clients connect."""
+        """The address that clients connect to."""
         return f"127.0.0.1:{self._port}"
 
     def _command(self) -> list[str]:
