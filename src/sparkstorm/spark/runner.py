@@ -11,7 +11,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.batches.assembly import make_coordinator
 from sparkstorm.batches.events.taps import Tap
 from sparkstorm.checkpoint.fitting_plan import check_ahead, plan_on_checkpoint
 from sparkstorm.checkpoint.heartbeat import Heartbeat
@@ -134,7 +134,7 @@ def _start(
     fault = FirstFault()
     spouts = SpoutThreads(fault.report)
     office = place.office(plan)
-    coordinator = Coordinator(
+    coordinator = make_coordinator(
         plan,
         place.files,
         office.clock,
