@@ -41,7 +41,7 @@ ROCKSDB_PROVIDER = f"{_STREAMING}.state.RocksDBStateStoreProvider"
 
 @final
 class Vital(Enum):
-    """The topologies that are refused without a part, because their results could be wrong."""
+    """The topologies that a missing part makes sparkstorm refuse: their results could be wrong."""
 
     NONE = "none"
     ALL = "all"
@@ -298,7 +298,7 @@ def hadoop_configuration(context: SparkContext) -> Any:
 
 
 def active_context() -> SparkContext | None:
-    """Return the Spark context of this process, whoever started it, or None."""
+    """Return the Spark context of this process, or None."""
     return SparkContext._active_spark_context  # noqa: SLF001
 
 
@@ -347,6 +347,6 @@ def physical_plan(query: Any) -> Any:
 def state_client(handle: Any) -> Any:
     """Return the client that sends a stateful processor's requests.
 
-    Its ``set_implicit_key`` sets the key of the requests that follow.
+    The client's ``set_implicit_key`` sets the key of further requests.
     """
     return handle._statefulProcessorApiClient  # noqa: SLF001

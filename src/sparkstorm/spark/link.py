@@ -71,7 +71,7 @@ class LinkServer:
             try:
                 head, _ = _receive(connection)
                 if not hmac.compare_digest(str(head.get("token")), self.token):
-                    return
+                    return  # no answer: a stranger learns nothing
                 while True:
                     question, _ = _receive(connection)
                     _send(connection, *self._answer(question))
@@ -87,7 +87,7 @@ class LinkServer:
 
 @final
 class LinkClient:
-    """The reader's end. Connects at the first question, so that Spark can pickle it before."""
+    """The reader's end. Connects at the first question, so Spark can pickle a client before."""
 
     def __init__(self, path: str, token: str) -> None:
         self._path = path

@@ -1,8 +1,8 @@
-"""Classes of the user's script, for workers that cannot import the script.
+"""Classes of the user's script, for workers without access to the script.
 
-cloudpickle sends components with their classes. Values that components emit or keep are pickled
-by plain pickle, which only names a class and its module. So the driver sends the classes with the
-plan, and each worker puts them into a module of that name.
+cloudpickle sends components with their classes. Emitted and kept values are pickled by plain
+pickle, which only names a class and its module. So the driver sends the classes with the plan, and
+each worker puts them into a module of the right name.
 """
 
 import sys
@@ -29,7 +29,7 @@ def own_classes() -> list[type]:
 
 
 def install(classes: Iterable[type]) -> None:
-    """Make classes known in this process under their modules' names. Called by a worker.
+    """Make classes known in this process under their modules' names. A worker calls this function.
 
     >>> from pickle import dumps, loads
     >>> Order = type("Order", (), {"__module__": "not_here"})

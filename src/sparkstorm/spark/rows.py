@@ -1,4 +1,4 @@
-"""The rows that Spark moves: a packet and the partition that it goes to."""
+"""The rows that Spark moves: a packet, and the number of its partition."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

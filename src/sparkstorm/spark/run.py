@@ -1,4 +1,4 @@
-"""The handle of a running topology: wait for it, look at it, pause it, stop it."""
+"""The handle of a running topology: wait, read statistics, pause, stop."""
 
 import atexit
 import threading
@@ -25,7 +25,7 @@ _GOES_ON = (
 
 @final
 class FirstFault:
-    """Keeps the first error that a part of the run reports; later errors are its consequences."""
+    """Keeps the first error reported by a part of the run; later errors are consequences."""
 
     def __init__(self) -> None:
         self._error: SparkstormError | None = None
@@ -34,7 +34,7 @@ class FirstFault:
         return self._error is not None
 
     def report(self, error: SparkstormError) -> None:
-        """Keep the error, unless an earlier one is kept. Any thread may call this."""
+        """Keep the error, unless an earlier error is kept. Any thread may call this method."""
         if self._error is None:
             self._error = error
 
@@ -42,7 +42,7 @@ class FirstFault:
         """Raise the reported error, if any.
 
         Raises:
-            SparkstormError: of the type that says whose fault it is.
+            SparkstormError: the error; its type tells whose fault it is.
         """
         if isinstance(self._error, SparkLostError):
             raise SparkLostError(f"{self._error}. {_GOES_ON}") from self._error
@@ -55,8 +55,8 @@ class Run:
     """A running topology, returned by :func:`submit`; also a context manager that stops the run.
 
     Attributes:
-        plan: the plan that runs.
-        letters_at: options with which ``sparkstorm letters`` finds the run's dead letters.
+        plan: the running plan.
+        letters_at: options for ``sparkstorm dead-letters`` to find the run's dead letters.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Run:
         self._stopping = threading.Lock()
 
     def own(self, parts: ExitStack) -> None:
-        """Take over the running parts: ``stop`` closes them. Called once, by :func:`submit`."""
+        """Take over the running parts, for ``stop`` to close. Called once, by :func:`submit`."""
         self._parts = parts.pop_all()
         atexit.register(self._at_exit)
 
@@ -97,7 +97,7 @@ class Run:
             self._check()
             if deadline is not None and time.monotonic() > deadline:
                 return False
-            if self._stopped.wait(_LOOK_SECS):
+            if self._stopped.wait(_LOOK_SECS):  # by another thread, perhaps in the middle
                 return self._drained()
         self._check()
         return True
@@ -141,8 +141,8 @@ class Run:
             if drain and not self._fault:
                 self.wait_until_drained(timeout)
         finally:
-            self._server.stopping = True
-            with self._stopping:
+            self._server.stopping = True  # plan no further batch while the query is stopped
+            with self._stopping:  # two threads may stop the run, the parts close once
                 self._stopped.set()
                 self._parts.close()
         return self.statistics()

@@ -1,7 +1,7 @@
-"""Submit a topology to Spark: the parts of a run, in the order in which they start.
+"""Submit a topology to Spark: the parts of a run, in the order of their starts.
 
-Read :func:`submit` first. Each step stands for a module that knows no other step, and ``stop``
-undoes the steps in reverse. The handle that users get is :class:`~sparkstorm.spark.run.Run`.
+Read :func:`submit` first. Each step stands for a module without knowledge of other steps, and
+``stop`` undoes the steps in reverse. Users get a handle, :class:`~sparkstorm.spark.run.Run`.
 """
 
 import os
@@ -125,7 +125,7 @@ def _start(
     on_tap: Tap | None,
     on_log: Callable[[LogLine], None] | None,
 ) -> Run:
-    """Start everything that runs a plan; ``parts`` stops it in reverse."""
+    """Start all parts of a run; ``parts`` stops them in reverse."""
     if plan.committers and not place.lasts:
         _logger.warning(
             "the topology has committers and no checkpoint: each start applies everything "

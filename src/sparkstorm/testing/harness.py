@@ -57,6 +57,7 @@ def complete_topology(
     Raises:
         TopologyError: ``mock_sources`` names a component that is no spout of the topology.
     """
+    # Exactly-once repeats batches as they were decided, so mock sources must read rows again.
     once = config is not None and config.processing_guarantee == "exactly-once"
     topology = with_sources(topology, mock_sources or {}, replayable=once)
     emitted: dict[str, list[Emitted]] = {name: [] for name in topology.components}

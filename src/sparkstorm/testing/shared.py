@@ -17,7 +17,7 @@ class Shared:
     """
 
     def __init__(self) -> None:
-        self._key = uuid.uuid4().hex
+        self._key = uuid.uuid4().hex  # not id(): it may come again after this object has gone
         _LIVE[self._key] = self
 
     def __reduce__(self) -> Any:

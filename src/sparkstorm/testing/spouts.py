@@ -44,7 +44,7 @@ class FeederSpout(Spout):
 
     def __init__(self, outputs: Outputs) -> None:
         self.outputs = outputs
-        self._key = uuid.uuid4().hex
+        self._key = uuid.uuid4().hex  # travels with each copy of the spout, the feed does not
         _FEEDS[self._key] = _Feed()
 
     def feed(

@@ -13,11 +13,10 @@ _ABORTED = re.compile(r"Job (?:aborted|\S+ cancelled)[^\n]*")
 
 
 def cause_of(error: BaseException) -> str:
-    """Return the cause of an error in one line.
+    """Return the cause of an error in a line.
 
-    The cause is the last error of a worker's Python traceback, if the text holds one; else a
-    worker's death; else the last of Java's exceptions, each of which is the cause of the one
-    before.
+    The cause is the last error of a worker's Python traceback, if the text holds a traceback; else
+    a worker's death; else the last in Java's chain of exceptions.
     """
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -33,7 +32,7 @@ def cause_of(error: BaseException) -> str:
 
 
 def is_death_of_worker(error: BaseException) -> bool:
-    """Whether one of Spark's worker processes died: an accident, unless it happens again."""
+    """Whether a worker process died: an accident, unless another dies in the same way."""
     return _WORKER_DIED.search(str(error)) is not None
 
 

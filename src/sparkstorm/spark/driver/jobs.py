@@ -1,15 +1,15 @@
-"""The Spark jobs of one micro-batch: the batch itself, and probes on a copy of its plan.
+"""The Spark jobs of a micro-batch: the batch itself, and probes on a copy of its plan.
 
-When a job fails, Spark keeps the output of the stages that had finished, and the next action on
-the same frame uses it. For the batch itself that is welcome: the excluded messages only grow in
-number, and each stage leaves them out of its input. A probe must leave no output behind, and its
-state must not count. So a probe runs on a copy of the physical plan: new exchanges, and new state
-whose ids Spark never hears of.
+When a job fails, Spark keeps the outputs of finished stages, and the next action on the same frame
+uses the outputs. For the batch itself that is welcome: the excluded messages only grow in number,
+and each stage leaves them out of its input. A probe must leave no output behind, and its state must
+not count. So a probe runs on a copy of the physical plan: new exchanges, and new state whose ids
+Spark never hears of.
 
-A repeat of the whole batch must not find earlier output either. With ``exactly-once`` a batch is
-repeated after a failure in it. With any guarantee it is repeated if Spark ran a stage with state
-twice and the runs differ (:mod:`sparkstorm.tasks.state_runs`). Then :meth:`BatchJobs.roll_back`
-makes Spark forget the outputs, and the ids of the states that were written.
+A repeat of the whole batch must not find earlier outputs either. With ``exactly-once`` a batch is
+repeated after a failure in it. With any guarantee a batch is repeated if Spark ran a stage with
+state twice and the runs differ (:mod:`sparkstorm.tasks.state_runs`). Then
+:meth:`BatchJobs.roll_back` makes Spark forget the outputs, and the ids of the written states.
 """
 
 import threading
@@ -38,7 +38,7 @@ __all__ = ["BatchJobs"]
 
 @final
 class BatchJobs:
-    """Runs actions of one micro-batch, on the thread on which Spark calls ``foreachBatch``."""
+    """Runs actions of a micro-batch, on the thread on which Spark calls ``foreachBatch``."""
 
     def __init__(self, frame: DataFrame, query: StreamingQuery) -> None:
         self._frame = frame
@@ -63,9 +63,9 @@ class BatchJobs:
                 self._probe()
                 return []
         except (Py4JJavaError, CapturedException) as error:
-            if is_stopped(self._context):
+            if is_stopped(self._context):  # no job can run: the supervisor sees to that
                 raise
-            if limit.expired:
+            if limit.expired:  # before any other cause: a cancelled job fails in many ways
                 raise JobError(f"it took longer than {limit_secs:.1f} s", hung=True) from error
             if (failure := start_failure(error)) is not None:
                 raise BatchError(failure.value) from error
@@ -82,19 +82,21 @@ class BatchJobs:
         cleaner = cleaner_of(self._context).get()  # check_conf refuses a session without a cleaner
         for shuffle in _shuffles_of(plan.execute()):
             cleaner.doCleanupShuffle(shuffle, True)
+        # Of two states of a partition Spark commits the first: forgetting outputs is not enough.
         for operator in _stateful_operators(plan):
             operator.checkpointInfoAccumulator().reset()
 
     def states(self, plan: Plan) -> Mapping[Place, int]:
-        """Return how many states Spark has of each partition; it would commit one of them.
+        """Return how many states Spark has of each partition; Spark would commit any of them.
 
-        Normally there is one of each, and one call to the JVM per stage shows it.
+        Normally there is a single state each, and a single call to the JVM per stage shows it.
         """
         stages = [n for n, stage in enumerate(plan.stages) if stage.kind is StageKind.STATE]
         found: dict[Place, int] = {}
         for stage, operator in zip(stages, _stateful_operators(self._plan()), strict=True):
             infos = operator.checkpointInfoAccumulator().value()
             owners: list[int] = list(range(plan.partitions))
+            # Asking each info costs a call to the JVM; as many infos as partitions are one each.
             if infos.size() != plan.partitions:
                 owners = [infos.get(index).partitionId() for index in range(infos.size())]
             counted = Counter(owners)
@@ -102,6 +104,7 @@ class BatchJobs:
         return found
 
     def _probe(self) -> None:
+        # count() of the copy's RDD runs every stage, and brings no rows into Python.
         self._plan().clone().execute().count()
 
     def _plan(self) -> Any:
@@ -169,7 +172,7 @@ def _stateful_operators(plan: Any) -> list[Any]:
 
 
 def _operators_of(plan: Any) -> Iterator[Any]:
-    """Yield an operator of a physical plan, and all operators below it."""
+    """Yield an operator of a physical plan, and all operators below."""
     yield plan
     children = plan.children()
     for index in range(children.size()):

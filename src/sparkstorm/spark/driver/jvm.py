@@ -1,4 +1,4 @@
-"""The JVM of Spark's driver: ask whether it lives, and clean up after its end."""
+"""The JVM of Spark's driver: whether it lives, and the cleaning up after its end."""
 
 import logging
 import signal
@@ -40,14 +40,14 @@ class Jvm:
         """Whether the JVM has ended, or cannot be reached any more."""
         if self._process is not None and self._process.poll() is not None:
             return True
-        try:
+        try:  # any call will do: of a JVM that others started only the connection tells
             self._gateway.jvm.java.lang.System.nanoTime()
         except (Py4JError, OSError):
             return True
         return False
 
     def context_is_stopped(self) -> bool:
-        """Whether somebody stopped the Spark context, so that no query can run on it."""
+        """Whether somebody stopped the Spark context, so no query can run."""
         return is_stopped(self._context)
 
     def renew_workers(self) -> None:
@@ -105,7 +105,7 @@ class Jvm:
 
 
 def stop_session(session: SparkSession) -> None:
-    """Stop a session. If its JVM is gone, make PySpark forget it, so that another can start."""
+    """Stop a session. If the JVM is gone, make PySpark forget the session, so another can start."""
     if not Jvm(session).is_gone():
         session.stop()
         return

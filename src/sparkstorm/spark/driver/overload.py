@@ -1,4 +1,4 @@
-"""Tell whether this machine has more work than its cores can do."""
+"""Tell whether this machine has more work than cores."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ def overload() -> str | None:
 
 
 def sentence(wanting: float, cores: int) -> str | None:
-    """Return the sentence for a number of processes that want a number of cores.
+    """Return the sentence for a number of processes and a number of cores.
 
     >>> sentence(23.4, 4)
     'this machine is overloaded: 23 processes want its 4 cores'

@@ -1,4 +1,4 @@
-"""One life of the streaming query: from its start until Spark ends it."""
+"""A life of the streaming query: from the start until Spark ends the query."""
 
 from typing import Any, final
 
@@ -45,6 +45,7 @@ class Query:
             .option("checkpointLocation", f"{checkpoint.rstrip('/')}/spark")
             .start()
         )
+        # Spark may call the first batch before start() returns: it waits for its query.
         self._batches.attach(self._query)
 
     @property
@@ -54,7 +55,7 @@ class Query:
 
     @property
     def fault(self) -> SparkstormError | None:
-        """The error that sparkstorm raised within a batch, if any."""
+        """The error raised by sparkstorm within a batch, if any."""
         return self._batches.error
 
     def exception(self) -> BaseException | None:
@@ -62,6 +63,6 @@ class Query:
         return self._query.exception()
 
     def stop(self) -> None:
-        """Stop the query, and the job that runs."""
+        """Stop the query, and the running job."""
         self._batches.stop()
         self._query.stop()

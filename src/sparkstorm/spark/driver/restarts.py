@@ -1,4 +1,4 @@
-"""Decide when to restart a query that Spark ended."""
+"""Decide when to restart a query after Spark ended it."""
 
 from dataclasses import replace
 from typing import final

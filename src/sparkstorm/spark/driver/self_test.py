@@ -23,7 +23,7 @@ _FOUND: dict[str, tuple[Need, ...]] = {}
 
 
 def check_internals(session: SparkSession, plan: Plan) -> None:
-    """Warn of the features that this Spark cannot give.
+    """Warn of features that are missing on this Spark.
 
     Raises:
         EnvironmentFault: the topology's results could be wrong.
@@ -35,7 +35,7 @@ def check_internals(session: SparkSession, plan: Plan) -> None:
 
 
 def missing(context: SparkContext, needs: Sequence[Need]) -> tuple[Need, ...]:
-    """Return the needs that this Spark does not meet."""
+    """Return the needs that the running Spark does not meet."""
     java = gateway_of(context)
     return tuple(
         need for need in needs if not (_has(java, need) if need.is_java else _knows(context, need))
@@ -80,7 +80,7 @@ def _build(context: SparkContext) -> str:
 
 
 def _knows(context: SparkContext, need: Need) -> bool:
-    """Whether PySpark has an attribute: of a class, or one that the class sets in ``__init__``."""
+    """Whether PySpark has an attribute: of a class, or set in the class's ``__init__``."""
     owner = pydoc.locate(need.owner)
     if owner is SparkContext:
         return hasattr(context, need.name)

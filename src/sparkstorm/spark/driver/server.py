@@ -35,7 +35,7 @@ class PlanServer:
         try:
             return self._answer(question)
         except SparkstormError as error:
-            self.fault = error
+            self.fault = error  # the link carries texts: the supervisor needs the error's type
             raise
 
     def _answer(self, question: dict[str, Any]) -> Answer:
@@ -61,6 +61,7 @@ class PlanServer:
             if left <= 0:
                 # Spark runs batch 0 of a new checkpoint even without data, so plan an empty one
                 return start + (start == 0 and self._coordinator.next_batch(0, even_empty=True))
+            # Retries and ticks fall due without an arrival, so look again now and then.
             self._coordinator.arrived.wait(min(left, _LOOK_AGAIN_SECS))
         return start
 

@@ -1,4 +1,4 @@
-"""Make a Spark session, or check a given one. Each setting has its reason."""
+"""Make a Spark session, or check a given session. Each setting has a reason."""
 
 import os
 import shutil
@@ -48,7 +48,7 @@ CORE_SETTINGS: dict[str, tuple[str, str]] = {
         "a topology of more than this many bytes is broadcast, which stateful stages cannot read",
     ),
 }
-"""Settings of the Spark context, with the reason. Nobody can change them after its start."""
+"""Settings of the Spark context, with the reason. They are fixed at the start."""
 
 SQL_SETTINGS: dict[str, str] = {
     "spark.sql.adaptive.enabled": "false",
@@ -78,12 +78,13 @@ def is_local(master: str) -> bool:
 
 
 def make_session(name: str, master: str = "local[*]") -> SparkSession:
-    """Start Spark with the settings that matter.
+    """Start Spark with sparkstorm's settings.
 
     Raises:
         EnvironmentFault: Java is missing or too old, or its temporary files have too long a path.
     """
     find_java()
+    # Spark would start workers with the first python3 on the PATH, which may lack our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = (
         SparkSession.builder.appName(name)
@@ -132,7 +133,7 @@ def write_no_crc_files(session: SparkSession) -> None:
 def running_session() -> SparkSession | None:
     """Return the session of this process, or None if Spark does not run here.
 
-    The session belongs to whoever started it: the caller must not stop it.
+    The caller must not stop the session: somebody else started it.
     """
     return None if active_context() is None else SparkSession.builder.getOrCreate()
 
@@ -184,11 +185,12 @@ def query_session(given: SparkSession, partitions: int, checkpoint: str) -> Spar
             "it starts: " + "; ".join(missing),
             stacklevel=3,
         )
-    session = given.newSession()
+    session = given.newSession()  # so that the settings are not those of the user's own queries
     for key, value in SQL_SETTINGS.items():
         session.conf.set(key, value)
     session.conf.set("spark.sql.shuffle.partitions", str(partitions))
     if "://" not in checkpoint or checkpoint.startswith("file:"):
+        # Spark's default renames by a process for each file, where Hadoop's native code is missing.
         session.conf.set("spark.sql.streaming.checkpointFileManagerClass", LOCAL_FILE_MANAGER)
     return session
 

@@ -1,4 +1,4 @@
-"""Give executors the Python modules that they lack: the package, and the script's folder."""
+"""Give executors missing Python modules: the package, and the script's folder."""
 
 import atexit
 import os
@@ -17,9 +17,9 @@ _SHIPPED: set[str] = set()
 
 
 def offer_script_folder() -> None:
-    """Let local workers import modules that lie beside the running script.
+    """Let local workers import modules from the folder of the running script.
 
-    Call this before Spark starts: its processes take the path from the environment.
+    Call this function before Spark starts: Spark's processes take the path from the environment.
     """
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     if script is None:

@@ -17,7 +17,7 @@ _JOIN_SECS = 10.0
 
 @final
 class SpoutThreads:
-    """One thread for each hosted spout task.
+    """A thread for each hosted spout task.
 
     Args:
         broken: called with the error of a spout that cannot go on.
@@ -28,9 +28,9 @@ class SpoutThreads:
         self._threads: dict[int, HostedThread] = {}
 
     def add(self, task: HostedTask, limit: Callable[[], int]) -> None:
-        """Make the thread of a task whose spout is open.
+        """Make the thread of a task, after the task's spout was opened.
 
-        ``limit`` returns how much it may emit now.
+        ``limit`` returns how many messages the spout may emit now.
         """
         self._threads[task.task] = HostedThread(task, limit, self._broken)
 
@@ -53,10 +53,10 @@ class SpoutThreads:
             thread.set_active(active)
 
     def post(self, task: HostedTask, acked: U64, failed: FailedRoots) -> None:
-        """Hand verdicts to the thread of their task."""
+        """Hand verdicts to a task's thread."""
         self._threads[task.task].post(acked, failed)
 
     @property
     def idle(self) -> bool:
-        """Whether every spout has heard all its verdicts."""
+        """Whether every spout has heard all verdicts."""
         return all(thread.idle for thread in self._threads.values())

@@ -103,6 +103,7 @@ class Supervisor:
                 return
 
     def _look(self) -> None:
+        # The JVM first: without it every other question fails, and only hides the cause.
         if self._jvm.is_gone():
             raise self._jvm.lost()
         if self._server.was_asked_for_more:
@@ -126,6 +127,7 @@ class Supervisor:
 
     def _restart(self) -> None:
         if self._query is not None:
+            # A fault raised in a batch reaches Spark only as a text: prefer the error itself.
             error = self._query.fault or self._query.exception()
             self._query = None
             self._wait_or_give_up(error or BatchError("it was stopped by somebody else"))

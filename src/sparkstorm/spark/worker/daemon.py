@@ -1,7 +1,7 @@
-"""Spark's Python daemon, with every module loaded that a worker needs.
+"""Spark's Python daemon, with all modules of a worker loaded.
 
-Spark runs this module (``spark.python.daemon.module``) and forks its workers from it. So the
-replacement of a killed worker starts in milliseconds; importing pandas, pyarrow and sparkstorm
+Spark runs this module (``spark.python.daemon.module``) and forks its workers from the daemon. So
+the replacement of a killed worker starts in milliseconds; importing pandas, pyarrow and sparkstorm
 anew takes a second on a quiet machine.
 """
 

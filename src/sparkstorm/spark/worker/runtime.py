@@ -66,7 +66,7 @@ class Workshops:
         if digest not in self._known:
             plan, classes = cloudpickle.loads(payload.data)
             self._known[digest], self._last = (Workshop(plan), classes), ""
-        self._used[digest] = self._clock.monotonic()
+        self._used[digest] = self._clock.monotonic()  # before dropping: this one is not idle
         self._drop_idle()
         shop, classes = self._known[digest]
         if digest != self._last:  # another topology may have classes of the same names

@@ -1,4 +1,4 @@
-"""The functions that Spark calls in a worker: one for each kind of stage."""
+"""The functions that Spark calls in a worker, by kind of stage."""
 
 import pickle
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ class StageFunction:
 
 @final
 class StageProcessor(StatefulProcessor):
-    """A stage with state, for ``transformWithState``: one key per partition."""
+    """A stage with state, for ``transformWithState``: each partition has a single key."""
 
     def __init__(
         self,

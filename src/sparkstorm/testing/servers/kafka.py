@@ -18,12 +18,12 @@ _JARS = (
 
 @final
 class KafkaServer(ServerProcess):
-    """One Kafka 4.3 broker with its own controller (KRaft); up in about three seconds.
+    """A Kafka 4.3 broker with its own controller (KRaft); up in about three seconds.
 
     Args:
         properties: further properties of the broker.
-        joins: a started broker. The new broker joins that broker's cluster, and needs its
-            controller: the cluster ends with the first broker.
+        joins: a started broker. The new broker joins the same cluster and uses the same controller,
+            so the cluster ends with the first broker.
 
     Give ``kafka.address`` of ``with KafkaServer() as kafka`` as ``bootstrap_servers``.
     """
@@ -45,7 +45,7 @@ class KafkaServer(ServerProcess):
 
     @property
     def address(self) -> str:
-        """The address that clients connect to."""
+        """The address for clients."""
         return f"127.0.0.1:{self._port}"
 
     def _command(self) -> list[str]:
@@ -82,6 +82,7 @@ class KafkaServer(ServerProcess):
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "log.dirs": str(self._folder / "data"),
             "auto.create.topics.enable": "false",
+            # internal topics sized for one broker: the defaults want three, and take seconds
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "4",
             "transaction.state.log.replication.factor": "1",

@@ -17,10 +17,10 @@ __all__ = ["PostgresServer"]
 
 @final
 class PostgresServer(ServerProcess):
-    """One PostgreSQL, from the installed programs; up in about a second.
+    """A PostgreSQL, run from the installed programs; up in about a second.
 
-    The server trusts everybody who connects from this machine. Connect within ``with
-    PostgresServer() as postgres`` by ``psycopg.connect(postgres.dsn)``.
+    The server trusts everybody on this machine. Connect within ``with PostgresServer() as
+    postgres`` by ``psycopg.connect(postgres.dsn)``.
 
     Args:
         programs: the folder of ``initdb`` and ``postgres``; by default the folder on the PATH, or
@@ -37,7 +37,7 @@ class PostgresServer(ServerProcess):
 
     @property
     def address(self) -> str:
-        """The address that clients connect to."""
+        """The address for clients."""
         return f"127.0.0.1:{self._port}"
 
     @property
@@ -70,7 +70,7 @@ class PostgresServer(ServerProcess):
     def _end(self, how: signal.Signals) -> None:
         """End the server and wait for its children, which hold the shared memory.
 
-        Each child has a session of its own, so the signal to the server's group does not reach it.
+        Each child has a session of its own, out of reach of the signal to the server's group.
         """
         process = self._process
         children = [] if process is None else _children_of(process.pid)
@@ -92,7 +92,7 @@ class PostgresServer(ServerProcess):
 
 
 def _postgres_folders() -> list[Path]:
-    """Return the folders that may hold PostgreSQL: on the PATH, or Debian's, one per version."""
+    """Return the folders with PostgreSQL's programs: on the PATH, or Debian's for each version."""
     on_path = shutil.which("postgres")
     versions = sorted(
         Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: folder.parent.name

@@ -29,12 +29,12 @@ _LOG_LINES = 15
 class ServerProcess(ABC):
     """A server with a folder of its own; a context manager that starts and stops the server.
 
-    ``kill`` ends the server as a crash would; ``start`` starts it again on the same folder and
-    ports.
+    ``kill`` ends the server as a crash would; ``start`` starts the server again on the same folder
+    and ports.
     """
 
     _user: str | None = None
-    """The user that runs the server; None for the user that runs the tests."""
+    """The user to run the server as; None for the tests' own user."""
 
     _stop_signal = signal.SIGTERM
 
@@ -45,7 +45,7 @@ class ServerProcess(ABC):
     @property
     @abstractmethod
     def address(self) -> str:
-        """The address that clients connect to: ``host:port``."""
+        """The address for clients: ``host:port``."""
 
     @property
     def log(self) -> str:
@@ -67,7 +67,7 @@ class ServerProcess(ABC):
                 command,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
+                start_new_session=True,  # a group of its own: _end kills it, and Ctrl-C spares it
                 user=self._user,
             )
         deadline = time.monotonic() + _START_SECS
@@ -79,7 +79,7 @@ class ServerProcess(ABC):
             time.sleep(LOOK_SECS)
 
     def stop(self) -> None:
-        """Stop the server in good order, if it runs."""
+        """Stop the server in good order, if running."""
         self._end(self._stop_signal)
 
     def kill(self) -> None:
@@ -104,7 +104,7 @@ class ServerProcess(ABC):
 
     @abstractmethod
     def _command(self) -> list[str]:
-        """Prepare the folder and return the command that starts the server."""
+        """Prepare the folder and return the command to start the server."""
 
     @abstractmethod
     def _answers(self) -> bool:
@@ -137,7 +137,7 @@ def run(command: list[str], what: str, user: str | None = None) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of loopback on which nobody listens."""
+    """Return free ports of loopback."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:  # all are open at once, so that no port comes twice

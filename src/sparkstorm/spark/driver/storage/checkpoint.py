@@ -13,7 +13,7 @@ from sparkstorm.spark.internals import gateway_of, hadoop_configuration
 __all__ = ["HadoopFiles", "open_files", "open_spark_files"]
 
 _PROBE = "lease/probe"
-"""A name that no lease has: leases are numbered."""
+"""No lease has this name: leases are numbered."""
 
 
 def open_files(location: str, session: SparkSession, *, fsync: bool = True) -> CheckpointFiles:
@@ -77,10 +77,10 @@ class HadoopFiles:
             self._replace[0] = getattr(hadoop, "Options$Rename").OVERWRITE
 
     def check_exclusive(self) -> None:
-        """Try whether a store that accepts conditions obeys them: some that speak S3 do not.
+        """Try whether a store obeys conditions: some stores that speak S3 accept and ignore them.
 
         Raises:
-            CheckpointError: the store does not.
+            CheckpointError: the store does not obey.
         """
         if self._store is not Store.CONDITIONAL:
             return

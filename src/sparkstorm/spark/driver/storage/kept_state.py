@@ -48,7 +48,7 @@ class StateReader:
     def entries(
         self, component: str, tasks: int, ends: Sequence[str]
     ) -> Iterator[tuple[int, str, bytes]]:
-        """Yield (task number, name, content) of the entries whose names end in one of ``ends``."""
+        """Yield (task number, name, content) of entries whose names end in any of ``ends``."""
         for index in range(tasks):
             for name, data in self._read("entries", f"{component}/{index}/", ends):
                 yield index, name, data
@@ -65,10 +65,7 @@ class StateReader:
                     yield row["name"].removeprefix(namespace), bytes(row["data"])
 
     def _variable(self, variable: str, operator: int) -> DataFrame | None:
-        """Return a state variable of one of Spark's stateful operators.
-
-        None if the operator lacks it.
-        """
+        """Return a state variable of a stateful operator, or None if the operator lacks it."""
         reader = self._session.read.format("statestore").option("stateVarName", variable)
         place = f"{self._checkpoint.rstrip('/')}/spark"
         try:

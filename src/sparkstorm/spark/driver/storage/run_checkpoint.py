@@ -1,4 +1,4 @@
-"""The checkpoint of one run: taken when the run starts, given back when it stops."""
+"""The checkpoint of a run: taken at the start of the run, given back at its end."""
 
 import os
 import secrets
@@ -33,7 +33,7 @@ _logger = logger_of(__name__)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCheckpoint:
-    """A checkpoint that this run alone may write to.
+    """A checkpoint that only this run may write to.
 
     Attributes:
         where: the folder, as people name it.
@@ -50,8 +50,8 @@ class RunCheckpoint:
     def office(self, plan: Plan) -> DeadLetterOffice:
         """Return the run's dead letter office.
 
-        Letters lie beside the checkpoint. If the checkpoint is temporary, they lie in a folder that
-        lasts.
+        Letters lie beside the checkpoint. Letters of a temporary checkpoint lie in a lasting
+        folder.
         """
         store, options = LetterStore(self.files), f"--checkpoint {self.where}"
         if not self.lasts:
@@ -70,13 +70,14 @@ def take_checkpoint(
     """Hold a checkpoint during a ``with`` block.
 
     Args:
-        location: the folder or its URL; None for a temporary folder that is removed at the end.
-        session: any session; reaches file systems that are not local.
+        location: the folder or its URL; None for a temporary folder, removed at the end.
+        session: any session; reaches file systems beyond the local disk.
         name: the topology's name.
         config: the settings.
 
     Raises:
-        CheckpointError: another driver holds it, or two drivers could write to it at once.
+        CheckpointError: another driver holds the checkpoint, or two drivers could write to it at
+            once.
     """
     with ExitStack() as stack:
         lasts = location is not None

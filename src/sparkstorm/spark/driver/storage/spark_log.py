@@ -1,7 +1,7 @@
-"""Spark's own logs in a checkpoint: which batches it has heard of, and which it has committed.
+"""Spark's own logs in a checkpoint: which batches Spark has heard of, and which are committed.
 
-Spark writes ``offsets/N`` before batch N runs, and ``commits/N`` after it. The first line is a
-version, each other line is JSON or a dash. Spark does not force the files to the disk, so a power
+Spark writes ``offsets/N`` before batch N runs, and ``commits/N`` afterwards. The first line is a
+version; each further line is JSON or a dash. Spark does not force the files to the disk, so a power
 failure may leave the newest file empty.
 """
 

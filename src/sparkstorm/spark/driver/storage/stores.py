@@ -1,6 +1,6 @@
-"""The kinds of file systems, by their ways to create and replace a file.
+"""The kinds of file systems, by how a file is created and replaced.
 
-Leases and plans rest on these ways.
+Leases and plans rest on this.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _HIERARCHICAL = "fs.capability.etags.preserved.in.rename"
 
 @final
 class Store(Enum):
-    """The kinds of file systems that refuse one of two drivers that create the same file."""
+    """The kinds of file systems on which, of two drivers creating a file, the second is refused."""
 
     CONDITIONAL = "a file appears whole when it is closed, under a condition if asked for"
     GENERATIONS = "a file appears whole when it is closed, and is only replaced if it is known"
