@@ -23,10 +23,9 @@ from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.driver.jvm import Jvm, stop_session
 from sparkstorm.spark.driver.query import Query
 from sparkstorm.spark.driver.restarts import Restarts
-from sparkstorm.spark.driver.self_test import check_internals
+from sparkstorm.spark.driver.self_test import check_spark
 from sparkstorm.spark.driver.server import PlanServer
 from sparkstorm.spark.driver.session import (
-    check_conf,
     check_given,
     make_session,
     running_session,
@@ -34,9 +33,7 @@ from sparkstorm.spark.driver.session import (
 )
 from sparkstorm.spark.driver.shipping import offer_script_folder, ship
 from sparkstorm.spark.driver.spout_threads import SpoutThreads
-from sparkstorm.spark.driver.storage.checkpoint import open_spark_files
 from sparkstorm.spark.driver.storage.run_checkpoint import RunCheckpoint, take_checkpoint
-from sparkstorm.spark.driver.storage.spark_log import read_spark_log
 from sparkstorm.spark.driver.supervisor import Supervisor
 from sparkstorm.spark.link import LinkServer
 from sparkstorm.spark.run import FirstFault, Run
@@ -108,8 +105,7 @@ def submit(
             partitions=spark_parallelism(session),
             taps=taps,
         )
-        check_internals(session, plan)
-        check_conf(session.sparkContext.getConf(), plan)
+        check_spark(session, plan)
         # 4. the driver's parts, the spouts and the query
         run = _start(plan, session, place, parts, on_tap=on_tap, on_log=on_log)
         run.own(parts)
@@ -150,7 +146,7 @@ def _start(
     heartbeat.start()
     parts.callback(heartbeat.stop)
     # 2. the coordinator takes up what the last driver left
-    coordinator.open(read_spark_log(open_spark_files(place.where, session)))
+    coordinator.open(place.engine_log(session))
     parts.callback(lambda: coordinator.close(clean=not fault))
     # 3. the spouts: a source that cannot be reached must fail before anything runs
     for number, task in coordinator.hosted.items():

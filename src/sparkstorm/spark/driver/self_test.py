@@ -1,4 +1,7 @@
-"""Look for the private parts that sparkstorm needs in the running Spark; once for each build."""
+"""Check that the running Spark fits a plan: its private parts, once for each build.
+
+Its settings.
+"""
 
 import pydoc
 from collections.abc import Sequence
@@ -6,15 +9,15 @@ from typing import Any
 
 import pyspark
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from sparkstorm.errors import EnvironmentFault
+from sparkstorm.errors import ConfigError, EnvironmentFault
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.internals import NEEDS, Need, Vital, gateway_of
 from sparkstorm.texts.logs import logger_of
 
-__all__ = ["check_internals", "judge", "missing"]
+__all__ = ["check_conf", "check_spark", "judge", "missing"]
 
 _logger = logger_of(__name__)
 
@@ -22,16 +25,33 @@ _FOUND: dict[str, tuple[Need, ...]] = {}
 """The missing parts, by the build of Spark."""
 
 
-def check_internals(session: SparkSession, plan: Plan) -> None:
-    """Warn of features that are missing on this Spark.
+def check_spark(session: SparkSession, plan: Plan) -> None:
+    """Check that Spark can keep the plan's guarantee; warn of features that are missing.
 
     Raises:
-        EnvironmentFault: the topology's results could be wrong.
+        EnvironmentFault: a private part is missing, so the topology's results could be wrong.
+        ConfigError: a setting forbids roll-backs, and the plan may need one.
     """
     build = _build(session.sparkContext)
     if build not in _FOUND:
         _FOUND[build] = missing(session.sparkContext, NEEDS)
     judge(_FOUND[build], plan, build)
+    check_conf(session.sparkContext.getConf(), plan)
+
+
+def check_conf(conf: SparkConf, plan: Plan) -> None:
+    """Check that Spark's settings allow the plan's guarantee.
+
+    Raises:
+        ConfigError: the plan may roll a batch back, and Spark could not forget the batch's outputs.
+    """
+    tracking = conf.get("spark.cleaner.referenceTracking", "true") or "true"
+    if plan.rolls_back and tracking.lower() == "false":
+        raise ConfigError(
+            "spark.cleaner.referenceTracking=false: a batch could not be rolled back, which a "
+            "topology with state, or processing.guarantee exactly-once, may need. Leave that "
+            "setting out"
+        )
 
 
 def missing(context: SparkContext, needs: Sequence[Need]) -> tuple[Need, ...]:

@@ -7,12 +7,10 @@ import sys
 import warnings
 from typing import Any
 
-from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from sparkstorm.errors import ConfigError, EnvironmentFault
 from sparkstorm.java import find_java
-from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.internals import (
     LOCAL_FILE_MANAGER,
     ROCKSDB_PROVIDER,
@@ -24,7 +22,6 @@ from sparkstorm.spark.internals import (
 __all__ = [
     "CORE_SETTINGS",
     "SQL_SETTINGS",
-    "check_conf",
     "check_given",
     "is_local",
     "make_session",
@@ -155,21 +152,6 @@ def check_given(given: SparkSession) -> None:
     theirs = given.sparkContext.pythonExec
     if shutil.which(theirs) != sys.executable:
         _check_python(theirs, shipped=not is_local(str(given.sparkContext.master)))
-
-
-def check_conf(conf: SparkConf, plan: Plan) -> None:
-    """Check that Spark's settings allow the plan's guarantee.
-
-    Raises:
-        ConfigError: the plan may roll a batch back, and Spark could not forget the batch's outputs.
-    """
-    tracking = conf.get("spark.cleaner.referenceTracking", "true") or "true"
-    if plan.rolls_back and tracking.lower() == "false":
-        raise ConfigError(
-            "spark.cleaner.referenceTracking=false: a batch could not be rolled back, which a "
-            "topology with state, or processing.guarantee exactly-once, may need. Leave that "
-            "setting out"
-        )
 
 
 def query_session(given: SparkSession, partitions: int, checkpoint: str) -> SparkSession:

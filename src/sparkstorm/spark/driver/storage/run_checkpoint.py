@@ -12,6 +12,7 @@ from typing import final
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import CheckpointFiles, LocalFiles
 from sparkstorm.checkpoint.holder import Holder
 from sparkstorm.checkpoint.lease import Lease
@@ -22,7 +23,8 @@ from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.dead_letters.places import default_folder
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.planning.plan import Plan
-from sparkstorm.spark.driver.storage.checkpoint import open_files
+from sparkstorm.spark.driver.storage.checkpoint import open_files, open_spark_files
+from sparkstorm.spark.driver.storage.spark_log import read_spark_log
 from sparkstorm.texts.logs import logger_of
 
 __all__ = ["RunCheckpoint", "take_checkpoint"]
@@ -46,6 +48,14 @@ class RunCheckpoint:
     files: CheckpointFiles
     lease: Lease
     lasts: bool
+
+    def engine_log(self, session: SparkSession) -> EngineLog:
+        """Return how far Spark's own logs in the folder go.
+
+        Raises:
+            CheckpointError: the newest file of a log is damaged.
+        """
+        return read_spark_log(open_spark_files(self.where, session))
 
     def office(self, plan: Plan) -> DeadLetterOffice:
         """Return the run's dead letter office.
