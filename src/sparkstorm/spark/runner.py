@@ -137,7 +137,6 @@ def _start(
         run=place.lease.run,
         fence=place.lease,
         office=office,
-        deliver=spouts.post,
         on_tap=on_tap,
         on_log=on_log,
     )
@@ -150,7 +149,7 @@ def _start(
     parts.callback(lambda: coordinator.close(clean=not fault))
     # 3. the spouts: a source that cannot be reached must fail before anything runs
     for number, task in coordinator.hosted.items():
-        parts.callback(task.close)
+        parts.callback(task.shut)
         task.open()
         spouts.add(task, partial(coordinator.intake_limit, number))
     # 4. the checkpoint is this topology's from now on: nothing that fails above may claim it

@@ -4,8 +4,6 @@ import threading
 from collections.abc import Callable
 from typing import final
 
-from sparkstorm.acking.failed import FailedRoots
-from sparkstorm.acking.ids import U64
 from sparkstorm.errors import SparkstormError
 from sparkstorm.sources.hosted.task import HostedTask
 from sparkstorm.sources.hosted.thread import HostedThread
@@ -25,38 +23,34 @@ class SpoutThreads:
 
     def __init__(self, broken: Callable[[SparkstormError], None]) -> None:
         self._broken = broken
-        self._threads: dict[int, HostedThread] = {}
+        self._threads: list[HostedThread] = []
 
     def add(self, task: HostedTask, limit: Callable[[], int]) -> None:
         """Make the thread of a task, after the task's spout was opened.
 
         ``limit`` returns how many messages the spout may emit now.
         """
-        self._threads[task.task] = HostedThread(task, limit, self._broken)
+        self._threads.append(HostedThread(task, limit, self._broken))
 
     def start(self) -> None:
         """Start all threads: from now on the spouts emit."""
-        for thread in self._threads.values():
+        for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
         """Deliver the verdicts that are left, close the spouts and end the threads."""
-        for thread in self._threads.values():
+        for thread in self._threads:
             thread.stop()
-        for thread in self._threads.values():
+        for thread in self._threads:
             if thread is not threading.current_thread():  # a spout may stop its own run
                 thread.join(timeout=_JOIN_SECS)
 
     def set_active(self, active: bool) -> None:
         """Let the spouts emit, or not."""
-        for thread in self._threads.values():
+        for thread in self._threads:
             thread.set_active(active)
-
-    def post(self, task: HostedTask, acked: U64, failed: FailedRoots) -> None:
-        """Hand verdicts to a task's thread."""
-        self._threads[task.task].post(acked, failed)
 
     @property
     def idle(self) -> bool:
         """Whether every spout has heard all verdicts."""
-        return all(thread.idle for thread in self._threads.values())
+        return all(thread.idle for thread in self._threads)
