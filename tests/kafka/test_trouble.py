@@ -7,11 +7,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 
 import sparkstorm as ss
 from sparkstorm.errors import EnvironmentFault
 from sparkstorm.kafka import KafkaBolt, KafkaSpout
 from sparkstorm.kafka.client.desk import KafkaDesk
+from sparkstorm.kafka.client.troubles import RefusedError
 from sparkstorm.kafka.cluster import Cluster, Partition
 from sparkstorm.testing import KafkaServer, LocalRunner, wait_until
 
@@ -216,6 +226,24 @@ def test_refused_credentials_are_said_at_once(
         with pytest.raises(ss.SpoutConnectionError, match="no topic 't'"):
             runner_of(server.address, "t", [], **options).__enter__()
     assert "wrong-secret" not in f"{caught.value} {caplog.text}"
+
+
+def test_a_group_that_is_refused_is_said_and_not_waited_for(
+    started: Callable[[KafkaServer], KafkaServer],
+) -> None:
+    """The consumer itself would say "Timed out" until nobody waits any longer."""
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    rules = {"authorizer.class.name": authorizer, "super.users": "User:admin;User:ANONYMOUS"}
+    with started(KafkaServer({**_SASL, **rules})) as server:
+        right = {**credentials("admin"), "sasl.username": "admin", "log_level": 2}
+        admin = AdminClient({"bootstrap.servers": server.address, **right})
+        admin.create_topics([NewTopic("t", 1, 1)])["t"].result()
+        where = (ResourceType.TOPIC, "t", ResourcePatternType.LITERAL, "User:storm", "*")
+        acl = AclBinding(*where, AclOperation.READ, AclPermissionType.ALLOW)
+        admin.create_acls([acl])[acl].result()
+        options = {"client": credentials("right"), "connect_secs": 600.0, "timeout_secs": 3.0}
+        with pytest.raises(RefusedError, match=r"offsets of 'g' .* Group authorization failed"):
+            runner_of(server.address, "t", [], **options).__enter__()
 
 
 def test_no_repr_shows_a_password() -> None:

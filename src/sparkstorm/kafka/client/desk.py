@@ -3,9 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import final
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from sparkstorm.errors import SpoutConnectionError
 from sparkstorm.kafka.client.topics import describe
 from sparkstorm.kafka.client.troubles import UNKNOWN_TOPIC, make
 from sparkstorm.kafka.cluster import Cluster, Partition, Topic
@@ -25,6 +32,7 @@ class KafkaDesk:
 
     def __init__(self, cluster: Cluster, group: str) -> None:
         self._secs = cluster.timeout_secs
+        self._group = group
         self._admin, self._troubles = make(AdminClient, cluster)
         self._consumer, _ = make(
             Consumer, cluster, group_id=group, enable_auto_commit=False, auto_offset_reset="error"
@@ -78,7 +86,7 @@ class KafkaDesk:
         try:
             found = self._consumer.committed(wanted, timeout=self._secs)
         except KafkaException as error:
-            raise self._troubles.error("read the group's offsets", error) from error
+            raise self._group_error("read the group's offsets", error) from error
         for one in found:
             if one.error is not None:
                 raise self._troubles.error("read the group's offsets", one.error)
@@ -104,7 +112,7 @@ class KafkaDesk:
         except KafkaException as error:
             if error.args[0].code() in UNKNOWN_TOPIC:  # of all of them: they are gone
                 return
-            raise self._troubles.error("commit offsets", error) from error
+            raise self._group_error("commit offsets", error) from error
         for one in done or ():
             if one.error is not None and one.error.code() not in UNKNOWN_TOPIC:
                 raise self._troubles.error(f"commit offsets of {one.topic}", one.error)
@@ -112,6 +120,23 @@ class KafkaDesk:
     def close(self) -> None:
         """Close the connections."""
         self._consumer.close()
+
+    def _group_error(self, what: str, error: KafkaException) -> SpoutConnectionError:
+        """Return the error of a request for the group, with the true cause of a time-out.
+
+        The consumer waits for a coordinator that refuses us, and tells of the time alone. An
+        AdminClient passes the refusal on.
+        """
+        try:
+            # to list offsets instead crashes the client while a coordinator is away
+            asked = self._admin.describe_consumer_groups([self._group], request_timeout=self._secs)
+            asked[self._group].result(self._secs + 1)
+        except KafkaException as cause:
+            if cause.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                return self._troubles.error(f"{what} of {self._group!r}", cause)
+        except TimeoutError:
+            pass
+        return self._troubles.error(what, error)
 
     def _offsets(self, partitions: Sequence[Partition], spec: OffsetSpec) -> dict[Partition, int]:
         """Ask for offsets; a partition that is not there any more is left out."""
