@@ -41,8 +41,8 @@ class KafkaSink(CommitterBolt):
     checkpoint and the bolt: ``<topology>/<checkpoint's id>/<bolt>``.
 
     A record that is too large, or for another topic, fails its tuple. Any other that the brokers
-    do not take keeps the transaction from happening, and in the end ends the run, with their
-    reason.
+    do not take (for a ``partition`` that the topic does not have, say) keeps the transaction from
+    happening, and in the end ends the run, with their reason.
 
     Args:
         topic: its name, or a function of the tuple that returns one.
