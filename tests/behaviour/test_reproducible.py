@@ -15,9 +15,9 @@ from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.packets.packet import Kind, read_head
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import StageKind
-from sparkstorm.state.log import MemoryStore
+from sparkstorm.state.stores import MemoryStore
 from sparkstorm.tasks.job import StageJob
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.level import Worker
 from sparkstorm.testing import FixedSpout, ManualClock
 
 
@@ -127,7 +127,7 @@ def run(made: ss.Topology, seed: int) -> list[dict[int, list[bytes]]]:
         while task.step(1000):
             pass
     assert coordinator.next_batch(0)
-    workshop, stores, sent = Workshop(plan), {}, []
+    workshop, stores, sent = Worker(plan), {}, []
     boxes: dict[int, list[bytes]] = {}
     for stage in plan.stages:
         moved: dict[int, list[bytes]] = {}

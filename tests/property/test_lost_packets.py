@@ -24,7 +24,7 @@ from sparkstorm.planning.plan import Plan, StageKind
 from sparkstorm.streams import Field
 from sparkstorm.tasks.acker import decode_result
 from sparkstorm.tasks.job import StageJob
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.level import Worker
 
 COUNT = 60
 """Messages of the batch."""
@@ -176,7 +176,7 @@ def load() -> Load:
 
 def run(meddler: Meddler) -> Verdicts:
     """Run the batch through all stages, with the meddler at every exchange."""
-    workshop = Workshop(PLAN)
+    workshop = Worker(PLAN)
     boxes: dict[int, list[bytes]] = {}
     for stage in PLAN.stages:
         moved: dict[int, list[bytes]] = {}

@@ -12,10 +12,10 @@ from sparkstorm.local.jobs import Loads
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.planning.plan import Plan, Stage, StageKind
-from sparkstorm.state.log import MemoryStore
+from sparkstorm.state.stores import MemoryStore
 from sparkstorm.tasks.dispatch import Delivery
 from sparkstorm.tasks.job import StageJob
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.level import Worker
 from sparkstorm.tasks.report import Report
 from sparkstorm.tasks.state_runs import StateRuns
 from sparkstorm.testing import FeederSpout, LogSpout, ManualClock
@@ -82,7 +82,7 @@ class KeptStages:
 
     def __init__(self, plan: Plan, disk: dict[str, MemoryStore]) -> None:
         self._plan = plan
-        self._workshop = Workshop(plan)
+        self._workshop = Worker(plan)
         self._disk = disk
         self._outputs: dict[int, list[Delivery]] = {}
         self._written: dict[str, MemoryStore] = {}

@@ -17,9 +17,9 @@ from sparkstorm.local.jobs import Loads
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.planning.plan import Plan, StageKind
-from sparkstorm.state.log import MemoryStore
+from sparkstorm.state.stores import MemoryStore
 from sparkstorm.tasks.job import StageJob
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.level import Worker
 from sparkstorm.tasks.report import Report
 from sparkstorm.tasks.state_runs import StateRuns
 from sparkstorm.testing import Faults, FeederSpout, LogSpout, ManualClock, QueueSpout, Simulation
@@ -178,7 +178,7 @@ class TwoProcesses:
     """Runs jobs in the process that the test names; what it wrote counts only if it commits."""
 
     def __init__(self, plan: Plan) -> None:
-        self.processes = [Workshop(plan), Workshop(plan)]
+        self.processes = [Worker(plan), Worker(plan)]
         self.chosen = 0
         self._plan = plan
         self._committed: dict[str, MemoryStore] = {}

@@ -6,9 +6,9 @@ from typing import Protocol, TypeAlias, final
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.load import Load, SystemPacket
 from sparkstorm.planning.plan import Plan, Stage, StageKind
-from sparkstorm.state.log import ChunkStore, MemoryStore
+from sparkstorm.state.stores import ChunkStore, MemoryStore
 from sparkstorm.tasks.job import StageJob
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.level import Worker
 from sparkstorm.tasks.report import Report
 from sparkstorm.tasks.state_runs import StateRuns
 
@@ -57,7 +57,7 @@ class LocalJobs:
 
     def __init__(self, plan: Plan, stores: dict[str, MemoryStore] | None = None) -> None:
         self._plan = plan
-        self._workshop = Workshop(plan)
+        self._workshop = Worker(plan)
         self._stores = {} if stores is None else stores
         self._runs = 0
 

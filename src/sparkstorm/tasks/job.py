@@ -7,10 +7,10 @@ from typing import final
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.load import Load, SystemPacket
 from sparkstorm.planning.plan import Stage, StageKind
-from sparkstorm.state.log import ChunkStore
+from sparkstorm.state.stores import ChunkStore
 from sparkstorm.tasks.acker import run_ackers
 from sparkstorm.tasks.dispatch import Delivery
-from sparkstorm.tasks.level import StageRun, Workshop
+from sparkstorm.tasks.level import StageRun, Worker
 from sparkstorm.tasks.reading import read_loads
 from sparkstorm.tasks.report import Report
 
@@ -31,7 +31,7 @@ class StageJob:
         store: for a task's namespace, its chunks; needed for stateful stages.
     """
 
-    workshop: Workshop
+    workshop: Worker
     stage: Stage
     partition: int
     batch: BatchInfo

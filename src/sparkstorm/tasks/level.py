@@ -12,13 +12,13 @@ from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.exclusion import leave_out
 from sparkstorm.packets.packet import Kind, Packet, PacketHead, read_head
 from sparkstorm.planning.plan import Plan, Stage
-from sparkstorm.state.images import ImageCache
-from sparkstorm.state.log import ChunkStore
+from sparkstorm.state.image_cache import ImageCache
+from sparkstorm.state.stores import ChunkStore
 from sparkstorm.tasks.dispatch import Delivery, Dispatcher
 from sparkstorm.tasks.report import Report
 from sparkstorm.tasks.task import BoltTask
 
-__all__ = ["StageRun", "Workshop", "quiet_gc"]
+__all__ = ["StageRun", "Worker", "quiet_gc"]
 
 
 @final
@@ -42,7 +42,7 @@ class StageRun:
 
 
 @final
-class Workshop:
+class Worker:
     """The tasks that one process runs for one topology; kept between batches."""
 
     def __init__(self, plan: Plan) -> None:

@@ -20,8 +20,8 @@ from sparkstorm.packets.inbox import ACKED, FAILED, Inbox
 from sparkstorm.packets.packet import Kind, Packet
 from sparkstorm.planning.plan import Plan
 from sparkstorm.state.attributes import AttributeGuard, AttributeKeeper
-from sparkstorm.state.log import StateImage, state_of
-from sparkstorm.state.undo import Call
+from sparkstorm.state.image import StateImage, state_of
+from sparkstorm.state.spaces.undo import Call
 from sparkstorm.tasks.collectors.emission import BasicEmission, BoltEmission
 from sparkstorm.tasks.collectors.loops import run_basic, run_bolt
 from sparkstorm.tasks.collectors.outbox import Outbox, make_outboxes

@@ -18,7 +18,7 @@ from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan, StageKind
 from sparkstorm.tasks.job import StageJob
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.level import Worker
 from sparkstorm.testing import FeederSpout, ManualClock
 
 TOTAL = 40
@@ -124,7 +124,7 @@ class Driver:
             raise Crash
 
     def _job(self, number: int) -> list[bytes]:
-        workshop, boxes = Workshop(self.plan), {}
+        workshop, boxes = Worker(self.plan), {}
         loads = self.coordinator.loads(number)
         self.firsts += [load.first for mine in loads.values() for load in mine]
         for stage in self.plan.stages:

@@ -10,7 +10,7 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.planning.passes import make_plan
-from sparkstorm.spark.worker.runtime import PlanPayload, Workshops
+from sparkstorm.spark.worker.runtime import PlanPayload, Workers
 from sparkstorm.tasks.task import BoltTask
 from sparkstorm.testing import FeederSpout, ManualClock
 
@@ -35,7 +35,7 @@ def payload_of(name: str, *classes: type) -> PlanPayload:
     return PlanPayload(name, cloudpickle.dumps((plan.for_workers(), classes)))
 
 
-def start_bolt(workshops: Workshops, payload: PlanPayload) -> None:
+def start_bolt(workshops: Workers, payload: PlanPayload) -> None:
     """Let the process have a bolt of the topology."""
     shop = workshops.of(payload)
     number = shop.plan.tasks["note"].start
@@ -48,7 +48,7 @@ def test_topologies_that_run_at_a_time_keep_their_bolts() -> None:
     """Workers of one session get tasks of all its runs; none begins anew because of another."""
     CLEANED.clear()
     clock = ManualClock()
-    workshops, payloads = Workshops(clock), [payload_of("one"), payload_of("two")]
+    workshops, payloads = Workers(clock), [payload_of("one"), payload_of("two")]
     first = [workshops.of(payload) for payload in payloads]
     for _ in range(100):
         clock.advance(1)
@@ -60,7 +60,7 @@ def test_a_topology_that_has_not_run_for_a_minute_goes() -> None:
     """Nobody tells a worker that a run has ended; its bolts are told to clean up, once."""
     CLEANED.clear()
     clock = ManualClock()
-    workshops, one, two = Workshops(clock), payload_of("one"), payload_of("two")
+    workshops, one, two = Workers(clock), payload_of("one"), payload_of("two")
     start_bolt(workshops, one)
     start_bolt(workshops, two)
     clock.advance(40)
@@ -78,7 +78,7 @@ def test_each_topology_finds_its_own_classes(monkeypatch: pytest.MonkeyPatch) ->
     """Two of them may name different classes alike: whose task runs, his are found."""
     monkeypatch.setitem(sys.modules, "shop", ModuleType("shop"))
     orders = [type("Order", (), {"__module__": "shop", "of": of}) for of in ("one", "two")]
-    workshops = Workshops(ManualClock())
+    workshops = Workers(ManualClock())
     payloads = [payload_of(order.of, order) for order in orders]  # type: ignore[attr-defined]
     for of in ("one", "two", "one", "one", "two"):
         workshops.of(payloads[of == "two"])

@@ -17,11 +17,11 @@ from sparkstorm.errors import BatchError, InternalError
 from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.spark.own_classes import install
 from sparkstorm.spark.rows import BATCH_PROPERTY
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.level import Worker
 
 __all__ = [
     "PlanPayload",
-    "Workshops",
+    "Workers",
     "attempt_name",
     "batch_info",
     "keep_memory",
@@ -47,7 +47,7 @@ class PlanPayload:
 
 
 @final
-class Workshops:
+class Workers:
     """A process's tasks of all topologies that it works for; several may run on one session.
 
     Those of a topology that it has not worked for lately are told to clean up, and go: its run may
@@ -56,16 +56,16 @@ class Workshops:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._known: dict[str, tuple[Workshop, list[type]]] = {}
+        self._known: dict[str, tuple[Worker, list[type]]] = {}
         self._used: dict[str, float] = {}
         self._last = ""
 
-    def of(self, payload: PlanPayload) -> Workshop:
+    def of(self, payload: PlanPayload) -> Worker:
         """Return the tasks of a topology; made at the first call."""
         digest = payload.digest
         if digest not in self._known:
             plan, classes = cloudpickle.loads(payload.data)
-            self._known[digest], self._last = (Workshop(plan), classes), ""
+            self._known[digest], self._last = (Worker(plan), classes), ""
         self._used[digest] = self._clock.monotonic()
         self._drop_idle()
         shop, classes = self._known[digest]
@@ -79,7 +79,7 @@ class Workshops:
         for shop, _ in self._known.values():
             shop.cleanup()
 
-    def __iter__(self) -> Iterator[Workshop]:
+    def __iter__(self) -> Iterator[Worker]:
         return (shop for shop, _ in self._known.values())
 
     def _drop_idle(self) -> None:
@@ -90,10 +90,10 @@ class Workshops:
             shop.cleanup()
 
 
-_WORKSHOPS = Workshops(SystemClock())
+_WORKSHOPS = Workers(SystemClock())
 
 
-def workshop(payload: PlanPayload) -> Workshop:
+def workshop(payload: PlanPayload) -> Worker:
     """Return this process's tasks of a topology."""
     keep_memory()
     return _WORKSHOPS.of(payload)

@@ -22,7 +22,7 @@ from sparkstorm.spark.worker.runtime import (
     workshop,
 )
 from sparkstorm.spark.worker.state_store import PartitionState, TaskStore
-from sparkstorm.state.log import ChunkStore
+from sparkstorm.state.stores import ChunkStore
 from sparkstorm.tasks.job import StageJob
 from sparkstorm.tasks.state_runs import StateRun, Told, fingerprint
 

@@ -12,7 +12,7 @@ from typing import Any
 from sparkstorm.components.bolt import BasicBolt, Bolt
 from sparkstorm.packets.inbox import Inbox, PacketOrigin
 from sparkstorm.planning.plan import Plan
-from sparkstorm.state.undo import Call
+from sparkstorm.state.spaces.undo import Call
 from sparkstorm.tasks.collectors.emission import BasicEmission, BoltEmission
 from sparkstorm.texts.user_errors import is_of_call, refuse_result
 from sparkstorm.tuples import Fields, Tuple
@@ -78,7 +78,7 @@ def run_bolt(
             else:
                 tup = Tuple(values, origin, index)
             emission.input = tup
-            call.space = None
+            call.changes = 0
             try:
                 if not unread or index not in unread:
                     result = execute(tup)
@@ -91,4 +91,5 @@ def run_bolt(
             if others:
                 others.clear()
             index += 1
-    emission.input = call.space = None
+    emission.input = None
+    call.changes = 0
