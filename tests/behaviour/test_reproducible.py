@@ -9,15 +9,14 @@ from hypothesis import strategies as st
 
 import sparkstorm as ss
 from sparkstorm.acking.anchors import MANY_ROOTS
-from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.batches.assembly import make_coordinator
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.packets.packet import Kind, read_head
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import StageKind
 from sparkstorm.state.stores import MemoryStore
-from sparkstorm.tasks.job import StageJob
-from sparkstorm.tasks.level import Worker
+from sparkstorm.tasks.worker import StageJob, Worker
 from sparkstorm.testing import FixedSpout, ManualClock
 
 
@@ -120,14 +119,14 @@ def run(made: ss.Topology, seed: int) -> list[dict[int, list[bytes]]]:
     """Run one batch, each stage on its packets in an order of its own; return what each sent."""
     rng = random.Random(seed)
     plan = make_plan(made, name="t", config=ss.Config(acker_executors=3), partitions=3)
-    coordinator = Coordinator(plan, MemoryFiles(), ManualClock(), run="x")
+    coordinator = make_coordinator(plan, MemoryFiles(), ManualClock(), run="x")
     coordinator.open(EngineLog())
     for task in coordinator.hosted.values():
         task.open()
         while task.step(1000):
             pass
     assert coordinator.next_batch(0)
-    workshop, stores, sent = Worker(plan), {}, []
+    worker, stores, sent = Worker(plan), {}, []
     boxes: dict[int, list[bytes]] = {}
     for stage in plan.stages:
         moved: dict[int, list[bytes]] = {}
@@ -135,7 +134,7 @@ def run(made: ss.Topology, seed: int) -> list[dict[int, list[bytes]]]:
         rng.shuffle(partitions)
         for partition in partitions:
             job = StageJob(
-                workshop=workshop,
+                worker=worker,
                 stage=stage,
                 partition=partition,
                 batch=coordinator.info(0),

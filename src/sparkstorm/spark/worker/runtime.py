@@ -17,7 +17,7 @@ from sparkstorm.errors import BatchError, InternalError
 from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.spark.own_classes import install
 from sparkstorm.spark.rows import BATCH_PROPERTY
-from sparkstorm.tasks.level import Worker
+from sparkstorm.tasks.worker import Worker
 
 __all__ = [
     "PlanPayload",
@@ -26,7 +26,7 @@ __all__ = [
     "batch_info",
     "keep_memory",
     "settle_gc",
-    "workshop",
+    "worker_of",
 ]
 
 _IDLE_SECS = 60.0
@@ -68,35 +68,35 @@ class Workers:
             self._known[digest], self._last = (Worker(plan), classes), ""
         self._used[digest] = self._clock.monotonic()
         self._drop_idle()
-        shop, classes = self._known[digest]
+        worker, classes = self._known[digest]
         if digest != self._last:  # another topology may have classes of the same names
             install(classes)
             self._last = digest
-        return shop
+        return worker
 
     def close(self) -> None:
         """Tell all bolts that the process ends."""
-        for shop, _ in self._known.values():
-            shop.cleanup()
+        for worker, _ in self._known.values():
+            worker.cleanup()
 
     def __iter__(self) -> Iterator[Worker]:
-        return (shop for shop, _ in self._known.values())
+        return (worker for worker, _ in self._known.values())
 
     def _drop_idle(self) -> None:
         now = self._clock.monotonic()
         for digest in [one for one, used in self._used.items() if now - used > _IDLE_SECS]:
             del self._used[digest]
-            shop, _ = self._known.pop(digest)
-            shop.cleanup()
+            worker, _ = self._known.pop(digest)
+            worker.cleanup()
 
 
-_WORKSHOPS = Workers(SystemClock())
+_WORKERS = Workers(SystemClock())
 
 
-def workshop(payload: PlanPayload) -> Worker:
+def worker_of(payload: PlanPayload) -> Worker:
     """Return this process's tasks of a topology."""
     keep_memory()
-    return _WORKSHOPS.of(payload)
+    return _WORKERS.of(payload)
 
 
 def batch_info() -> BatchInfo:
@@ -152,4 +152,4 @@ def _parse(text: str) -> BatchInfo:
     return BatchInfo.from_json(text)
 
 
-atexit.register(_WORKSHOPS.close)
+atexit.register(_WORKERS.close)
