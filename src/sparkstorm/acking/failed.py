@@ -199,6 +199,7 @@ class FailedRoots(Mapping[int, Failure]):
         The result is cached; parts made later share the result.
         """
         if self._numbers is None:
+            # Numbers compare many times faster than failures with long texts.
             ways: dict[Hashable, int] = {}
             texts: dict[Hashable, int] = {}
             pairs = []

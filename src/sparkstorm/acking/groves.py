@@ -95,6 +95,8 @@ class Groves:
         """Add the next pieces from a task; a grove is known once all of its pieces are here."""
         if not len(pieces.ids):
             return
+        # Where the id changes, the next grove begins; the inverted first id makes the first one
+        # differ.
         heads = np.flatnonzero(np.diff(pieces.ids, prepend=~pieces.ids[:1]))
         starts = (np.cumsum(pieces.counts) - pieces.counts)[heads]
         edges = [*starts.tolist(), len(pieces.roots)]

@@ -92,7 +92,9 @@ class Ledger:
         # Late failures come before late acks: a root that failed must not count as acked.
         late_failed = failed.select(np.isin(failed.roots, self._open.remove_roots(failed.roots)))
         late_acked = self._add_late(results)
+        # From here on these roots are open or ended, so a second settlement is refused.
         self._planned.difference_update(ranges)
+        # Failures of ended roots fall away here: they are in no range of this batch.
         began = failed.select(index.locate(failed.roots) >= 0)
         self._open_new(index, results)
         lost = self._lost(index, complete, results, began)
@@ -183,6 +185,7 @@ class Ledger:
         """
         late = [Entries.none(), *(result.late for result in results)]
         roots = np.concatenate([entries.roots for entries in late])
+        # By default progress does not help: as in Storm, the time-out counts from the start.
         if self._on_progress:
             self._open.touch(roots, self._buckets.newest)
         return self._open.add(Entries(roots, np.concatenate([entries.deltas for entries in late])))

@@ -64,6 +64,8 @@ class RootIndex:
     """
 
     def __init__(self, ranges: Iterable[RootRange], acker: int = 0, ackers: int = 1) -> None:
+        # All ackers and the driver number the same ranges, so the order must not depend on the
+        # sender.
         pairs = sorted((span.first, span.count) for span in ranges)
         spans = np.array(pairs, np.uint64).reshape(-1, 2)
         self._number(spans[:, 0], spans[:, 0] + spans[:, 1], acker, ackers)
@@ -221,6 +223,7 @@ class Tally:
         mine = slots >= 0
         # A root may occur several times; plain fancy indexing would keep the last delta alone.
         np.bitwise_xor.at(self._vals, slots[mine], entries.deltas[mine])
+        # A root that began in another batch: only the ledger has its ack val.
         if not mine.all():
             self._late.append(Entries(entries.roots[~mine], entries.deltas[~mine]))
 
@@ -241,6 +244,7 @@ class Tally:
         failed = FailedRoots.merge(self._failed)
         complete = self._vals == 0
         slots = self._index.slots(failed.roots)
+        # A failure beats the ack val: runs of a repeated stage may differ.
         complete[slots[slots >= 0]] = False
         held = HeldRoots.concat(self._held)
         roots, vals = self._open_ones(np.unique(held.roots), failed.roots)

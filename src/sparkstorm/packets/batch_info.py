@@ -63,6 +63,8 @@ class BatchInfo:
     def attempt(self, root: int) -> int:
         """Return the number of a root's attempt, from 1."""
         index = bisect.bisect_right(self.retried, root, key=lambda r: r.first) - 1
+        # The ranges are sorted and disjoint, so only the last one that begins before the root can
+        # hold it.
         if index >= 0 and root < self.retried[index].first + self.retried[index].count:
             return self.retried[index].attempt
         return 1

@@ -179,6 +179,7 @@ class DictColumn:
 
     def to_list(self) -> list[Any]:
         """Return the values as Python objects."""
+        # The None keeps numpy from making an array of strings, or of several dimensions.
         values = np.array([*self.dictionary.to_pylist(), None], dtype=object)
         picked: list[Any] = values[self.indices].tolist()
         return picked
@@ -240,6 +241,7 @@ def make_column(field: Field, values: list[Any], *, repeats: bool = False) -> Co
     array = _untyped_array(values) if field.type is None else _typed_array(field, values)
     if array is None:
         return ObjectColumn(values)
+    # Only keys of a grouping repeat often; for others the count of distinct values would be wasted.
     if repeats and len(array) >= _DICTIONARY_MIN_ROWS and pa.types.is_string(array.type):
         return _dictionary(array)
     return ArrowColumn(array)

@@ -78,6 +78,7 @@ def _hash(value: Any) -> int:
         return _hash_float(float(value))
     if isinstance(value, decimal.Decimal):
         return _hash_decimal(value)
+    # Before dates, because a datetime is a date, too. With a zone, the moment alone counts.
     if isinstance(value, datetime.datetime):
         if value.utcoffset() is None:
             since = value.replace(tzinfo=None) - _EPOCH_NAIVE

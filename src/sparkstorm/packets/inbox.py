@@ -105,6 +105,7 @@ class Inbox:
         self.batch = batch
         self.lineage = Lineage.concat([packet.lineage() for packet in packets])
         self.received = len(self.lineage)
+        # Bytes, because a whole inbox is acked or searched at once.
         self.status = bytearray(self.received)
         self._adopted: list[_Adopted] = []
         self._attempts: dict[int, int] = {}

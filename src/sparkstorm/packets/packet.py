@@ -123,6 +123,7 @@ def read_head(data: bytes) -> PacketHead:
     """Decode the head of a packet."""
     fields = _HEAD.unpack_from(data)
     version, kind, tracking, stream, high, target, source, low, count, base = fields
+    # Executors of another version of the package could otherwise misread packets quietly.
     if version != _VERSION:
         raise InternalError(f"a packet of version {version} came in; this is {_VERSION}")
     sequence = high << _LOW_BITS | low
@@ -353,6 +354,7 @@ def _encode_lineage(lineage: Lineage) -> tuple[Tracking, int, list[bytes]]:
         return Tracking.NONE, 0, []
     if lineage.offsets is None:
         first, last = int(lineage.roots[0]), int(lineage.roots[-1])
+        # The usual lineage of a spout's messages: 16 bytes a tuple saved.
         if last - first == len(lineage) - 1 and _is_seeded(lineage):
             return Tracking.SEEDED, first, []
     base, roots = _narrow_roots(lineage.roots)

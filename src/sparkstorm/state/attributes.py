@@ -43,6 +43,7 @@ class AttributeGuard:
         """
         if not self._left:
             return
+        # A digest of each attribute per batch would be dear for large models.
         self._left -= 1
         after = self._fingerprints()
         changed = sorted(
@@ -120,6 +121,7 @@ class AttributeKeeper:
     def _set(self, kept: bytes | None) -> None:
         changed, gone = ({}, []) if kept is None else cloudpickle.loads(kept)
         now = pickled_attributes(self._component, self._bolt)
+        # Attributes of a batch that broke off must not be seen by the next.
         for name in now.keys() - self._prepared.keys():
             delattr(self._bolt, name)
         for name, data in self._prepared.items():

@@ -122,6 +122,7 @@ class Expiring:
         return newest if now < newest <= now + span else now + span
 
     def _note(self, key: Any) -> None:
+        # Once per span is enough: a second put in the span changes no time.
         if self._times.get(key) != self._end:
             self._times.put(key, self._end)
 
@@ -132,6 +133,7 @@ class Expiring:
             keys += [key for key in self._due.get((end, number)) if self._times.get(key) == end]
             self._due.delete((end, number))
         self._due.delete(end)
+        # A key put again since then has a later end in times, so it is not among these.
         for key in keys:
             self._times.delete(key)
         return keys

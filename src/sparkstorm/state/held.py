@@ -67,6 +67,7 @@ class HeldBatch:
     def next_number(self) -> int:
         """Return a number for a record: ascending over batches, and the same in a repeated run."""
         self._numbers += 1
+        # Numbers are keys of the log, so a number must never come back with another record.
         return self.inbox.batch.number << 32 | self._numbers
 
     def place(self, index: int, space: "HeldSpace", number: int) -> None:
@@ -115,6 +116,7 @@ class HeldSpace(Space):
         check_key(key)
         index = self._mine(tup)
         place = self._batch.place_of(index)
+        # Held twice, a tuple would be acked twice, or acked here and open there.
         if place is not None:
             if place[0] is self and self.find(place[1]).key == key:
                 return
@@ -187,6 +189,7 @@ class HeldSpace(Space):
         if self._run != run:
             self._run = run
             for number, record in list(self._data.items()):
+                # Untracked records stay: their tuples come from no source.
                 if record.roots and record.run != run:
                     self.change(number, DELETED)
         ended = list(ended)
@@ -329,6 +332,7 @@ class HeldSpace(Space):
             origin = PacketOrigin(
                 inbox, inbox.fields(record.names), record.component, record.stream, record.task
             )
+            # The batch may know the grove already, from packets or from another record.
             for grove, data in record.groves:
                 inbox.groves.unpack(grove, data)
             index = inbox.adopt(record.roots, record.shares, record.attempt)

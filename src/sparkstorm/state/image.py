@@ -78,14 +78,15 @@ class StateImage(KeyValues):
         check_name(name)
         check_ttl(ttl_secs)
         known = self._named.get(name)
+        # The same object at each call: two objects would each list the keys put.
         if known is None:
             values, times, due = (self._values(f"{kind}{name}") for kind in (_NAMED, _TIMES, _DUE))
             known = self._named[name] = Expiring(values, times, due, ttl_secs)
             known.begin(self._held.inbox.batch.time)
         elif known.ttl_secs != ttl_secs:
             raise ValueError(
-                f"the state {name!r} has ttl_secs={known.ttl_secs}: ask for it once, or in the "
-                f"same way each time"
+                f"the state {name!r} has ttl_secs={known.ttl_secs} already: ask for it with the same "
+                f"ttl_secs each time"
             )
         return known if ttl_secs is not None else self._values(f"{_NAMED}{name}")
 

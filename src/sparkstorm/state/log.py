@@ -94,9 +94,13 @@ class ChunkLog:
     def write(self, store: ChunkStore, changes: dict[str, dict[Any, Any]]) -> bool:
         """Write a batch's changes; False if only a snapshot can take them."""
         size = sum(map(len, changes.values()))
+        # A batch that changes most of the state: a chunk would cost as much as the snapshot behind
+        # it.
         if size > max(self.snapshot_size, _SNAPSHOT_MIN):
             return False
         data = pickle.dumps(changes, pickle.HIGHEST_PROTOCOL)
+        # A snapshot is written in pieces, a chunk is not: it would have to be joined before it
+        # applies.
         if len(data) > _CHUNK_BYTES:
             return False
         self._append(store, data, size)
@@ -136,6 +140,7 @@ class ChunkLog:
     def trim(self, store: ChunkStore) -> None:
         """Delete the oldest chunks that the snapshot includes, down to the bounds of the log."""
         entries = sum(entry[2] for entry in self.log)
+        # Chunks later than the snapshot are part of the state; only the others may go.
         while self._is_over(len(self.log), entries) and self.log[0][0] <= self.snapshot:
             version, _, dropped = self.log.pop(0)
             store.delete(f"log/{version}")
@@ -168,6 +173,7 @@ def _pieces(space: Space) -> Iterator[tuple[int, bytes]]:
 
 def _cut(name: str, entries: list[tuple[Any, Any]]) -> Iterator[tuple[int, bytes]]:
     data = pickle.dumps({name: dict(entries)}, pickle.HIGHEST_PROTOCOL)
+    # A single entry cannot be cut: a larger value is the user's own, and the JVM may refuse it.
     if len(data) <= _CHUNK_BYTES or len(entries) == 1:
         yield len(entries), data
         return

@@ -30,6 +30,7 @@ def run_ackers(
     # The first failure of a root counts, so the order must not be Spark's.
     for data in sorted(packets, key=lambda data: read_head(data).order):
         packet = Packet.decode(data)
+        # Taps and faults pass through the last stage on their way to the driver.
         if packet.head.target == DRIVER:
             out.append((partition, data))
         elif packet.head.target in tallies:

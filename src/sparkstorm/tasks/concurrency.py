@@ -113,7 +113,9 @@ def _run_threads(bolt: AnyBolt, tuples: Iterable[Tuple], limit: int, take: _Take
     with ThreadPoolExecutor(limit, thread_name_prefix="sparkstorm-bolt") as pool:
         waiting: deque[tuple[int, Future[Recording]]] = deque()
         for tup in tuples:
+            # Results are taken in the order of the input, so a repeated run emits the same.
             waiting.append((tup._index, pool.submit(_call_recorded, bolt, tup)))  # noqa: SLF001
+            # Twice the limit keeps all threads busy while the first in order is slow.
             if len(waiting) >= 2 * limit:
                 _take_first(waiting, take)
         while waiting:

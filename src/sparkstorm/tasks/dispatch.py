@@ -108,6 +108,7 @@ class Dispatcher:
         """
         groves = Groves() if groves is None else groves
         anchors = Anchors.resolve(inputs, anchor_lists, groves, MANY_ROOTS)
+        # Empty boxes have nothing to route, and columns without a row have no type.
         filled = [box for box in boxes if len(box)]
         drafts = [draft for box in filled for draft in self._drafts(box, anchors)]
         settlement = self._settle(anchors, acked, drafts)
@@ -119,6 +120,7 @@ class Dispatcher:
 
     def hold(self, kind: Kind, roots: U64) -> list[Delivery]:
         """Tell the ackers about held roots, or roots whose time-out starts anew."""
+        # A root of several held tuples is told once.
         each, step = np.unique(roots), _PACKET_BYTES // roots.itemsize
         return [
             (home, self._writer.roots(kind, target, piece))
@@ -147,6 +149,7 @@ class Dispatcher:
             pairs = anchors.pairs(parents)
             stream = self._plan.stream_number[box.key]
             routes, direct = self._plan.routes[box.key], box.direct_tasks()
+            # A tuple that no route takes would vanish, and its tree look complete.
             if routes and direct is not None:
                 _check_direct(routes, direct)
             for route in routes:
@@ -190,6 +193,7 @@ class Dispatcher:
 
     def _token(self, drafts: Sequence[_Draft], inputs: Lineage, anchor: Indexes) -> int:
         digest = hashlib.sha256()  # processors have instructions for it: twice as fast as others
+        # The lane is in the sequence: two loads of a task with equal messages need different ids.
         digest.update(f"{self._batch.number} {self._task} {self._writer.sequence}".encode())
         for draft in drafts:
             digest.update(f"{draft.stream} {draft.target} {draft.body.count}".encode())

@@ -57,6 +57,7 @@ class Execution:
         elif isinstance(bolt, BasicBolt) and isinstance(self._emission, BasicEmission):
             run_basic(bolt, self._emission, self._inbox, self._plan, self._call_failed)
         elif isinstance(bolt, Bolt) and isinstance(self._emission, BoltEmission):
+            # Without a state the loop needs a call all the same: one test less per tuple.
             call = self._state.call if self._state is not None else Call()
             run_bolt(bolt, self._emission, self._inbox, self._plan, call, self._call_failed)
 
@@ -103,6 +104,7 @@ class Execution:
                 raise
             failure = self.failure(error)
             self._undo_call(failure)
+            # A bolt that failed to finish would leave its open tuples to the time-out.
             self._fail_unheld(self._inbox.open_ones(), failure)
             self._report.log("error", f"finish_batch: {failure.message}")
 

@@ -36,6 +36,8 @@ class BoltInstance:
 
     def __init__(self, plan: Plan, component: str, task: int) -> None:
         spec = plan.spec(component)
+        # Tasks in one process must not share attributes, which they would not share on two
+        # machines.
         bolt: AnyBolt = cloudpickle.loads(cloudpickle.dumps(spec.component))
         self._component = component
         self.bolt = bolt

@@ -62,6 +62,7 @@ class Report:
 
     def log(self, level: str, text: str, trace: str = "") -> None:
         """Keep a line, or count the line if there are too many."""
+        # A bolt that prints each tuple must not fill the driver's memory.
         if len(self.lines) >= _MAX_LINES or not self.room:
             self.dropped += 1
             return

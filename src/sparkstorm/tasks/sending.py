@@ -43,6 +43,7 @@ class Sending:
     def run(self, dispatcher: Dispatcher) -> list[Delivery]:
         """Return the packets; tuples whose emits do not fit fail."""
         inbox = self._inbox
+        # Each round drops all misfits that it found, so the loop ends after a few.
         while True:
             try:
                 lineage = inbox.with_adopted()

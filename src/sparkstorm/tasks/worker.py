@@ -83,6 +83,7 @@ class Worker:
         # Spark delivers shuffled rows in any order, and a repeated run in another.
         heads = sorted(((read_head(data), data) for data in packets), key=lambda p: p[0].order)
         out: list[Delivery] = []
+        # Tasks of later levels get the packets of earlier ones without leaving the process.
         waiting: dict[int, list[bytes]] = {}
         mine = self._tasks_of(job)
         for head, data in heads:
@@ -93,6 +94,7 @@ class Worker:
         reports = []
         for task in mine:
             received = waiting.pop(task, [])
+            # A task without packets does not run, and its state stays as it is.
             if not received:
                 continue
             sent, report = self._run_task(task, job, received)

@@ -46,6 +46,7 @@ class MemoryBase(dict[Any, Any]):
     def apply(self, changes: Mapping[Any, Any]) -> None:
         """Apply a batch's committed changes."""
         self.update(changes)
+        # update is C code and deletions are rare, so a second pass costs less than a test per key.
         for key in [key for key, value in changes.items() if value is DELETED]:
             del self[key]
 

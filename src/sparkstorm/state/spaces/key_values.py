@@ -43,6 +43,7 @@ class KeyValues(Space):
         except KeyError:
             old = MISSING
             if key not in self._base:
+                # Text, the usual key, needs no check and pays for none.
                 if type(key) is not str:
                     check_key(key)
                 self._count += 1

@@ -61,6 +61,7 @@ class _Emission:
 
     def _mine(self, tup: Tuple, verb: str) -> int:
         """Return the tuple's position, after checking that the tuple is still usable."""
+        # isinstance would ask the object, which may be a user's with any __class__.
         if type(tup) is not Tuple and not issubclass(type(tup), Tuple):
             raise TypeError(f"{self._component!r} tried to {verb} {shown(tup)}, which is no tuple")
         if tup._origin.inbox is not self._inbox:  # type: ignore[attr-defined]  # noqa: SLF001
@@ -114,6 +115,7 @@ class BasicEmission(_Emission):
         """Drop the emits of the current input, whose ``execute`` raised."""
         del self.rows[self.ends[-1] if self.ends else 0 :]
         for box in self._boxes.values():
+            # The default stream is cut above, by its ends: quick emits note no parents.
             if box.rows is self.rows:
                 continue
             length = len(box)

@@ -64,10 +64,12 @@ class Outbox:
         Raises:
             EmitError: the number of values or the way of emitting does not fit the stream.
         """
+        # One test for both mistakes; which one it was is found out when it is told.
         if len(values) != self.width or (task is None) == self.stream.direct:
             raise self._misfit(values, task)
         if task is not None:
             task = task_number(task)
+        # A stream without readers is checked like any other, but keeps nothing.
         if self.wanted:
             self.rows.append(values[0] if self.width == 1 else tuple(values))
             self.parents.append(parent)

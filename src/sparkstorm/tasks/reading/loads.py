@@ -77,6 +77,7 @@ class _Reader:
     def _route(self, gathered: Gathered) -> tuple[list[Delivery], int]:
         """Return the packets of the rows that can be sent, and their number; the others fail."""
         (columns, positions, misfits), load = gathered, self._load
+        # Misfits have roots too, which start here and then fail.
         every = np.concatenate([positions, np.array([*misfits], np.int64)])
         is_tracked = self._plan.tracked
         lineage, parents = roots_of(load, self._batch, every, is_tracked=is_tracked)

@@ -78,6 +78,7 @@ def read_rows(spout: PartitionedSpout, split: Split, stream: Stream) -> list[Row
         columns_of = [piece.columns[name] for name in stream.names]
         rows = zip(*columns_of, strict=True)
         for position, row in zip(piece.positions, rows, strict=True):
+            # A message of several tuples shows its first one.
             found.setdefault(position, row)
         found.update(piece.unfit)
     return [found.get(position) for position in split.only or ()]
@@ -89,6 +90,7 @@ def _from_batches(batches: Sequence[pa.RecordBatch], stream: Stream) -> Gathered
     for field in stream.fields:
         chunked = table.column(field.name)
         array = chunked.chunk(0) if chunked.num_chunks else pa.array([], chunked.type)
+        # A cast of Arrow refuses what does not fit, so the values need no check of their own.
         columns[field.name] = ArrowColumn(array.cast(field.type) if field.type else array)
     return columns, np.arange(table.num_rows), {}
 
