@@ -73,7 +73,7 @@ def paired(bolt: Any = None) -> tuple[FeederSpout, ss.Topology]:
 
 def held(runner: LocalRunner) -> int:
     """How many tuples the committed state holds, read anew as after a restart."""
-    from sparkstorm.state.log import StateImage
+    from sparkstorm.state.image import StateImage
 
     count = 0
     for store in runner._jobs.stores().values():

@@ -12,8 +12,8 @@ import sparkstorm as ss
 from sparkstorm.bolts import JoinBolt
 from sparkstorm.errors import ComponentError, TopologyError
 from sparkstorm.spouts import IteratorSpout
-from sparkstorm.state.log import StateImage
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.state.image import StateImage
+from sparkstorm.tasks.worker import Worker
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock, QueueSpout
 
 PATIENT = {"message_timeout_secs": 600}
@@ -300,7 +300,7 @@ def test_joins_are_those_of_a_naive_join(history: list[Any]) -> None:
                 fed[side].append((key, number))
                 number += 1
             if moved:  # the image is gone: what the batch sees comes from the store
-                runner._jobs._workshop = Workshop(runner.plan)
+                runner._jobs._worker = Worker(runner.plan)
             runner.run_until_idle()
             for side, mine in fed.items():  # the spouts are read one after the other
                 for key, one in mine:

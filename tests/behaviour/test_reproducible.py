@@ -15,9 +15,8 @@ from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.packets.packet import Kind, read_head
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import StageKind
-from sparkstorm.state.log import MemoryStore
-from sparkstorm.tasks.job import StageJob
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.state.stores import MemoryStore
+from sparkstorm.tasks.worker import StageJob, Worker
 from sparkstorm.testing import FixedSpout, ManualClock
 
 
@@ -127,7 +126,7 @@ def run(made: ss.Topology, seed: int) -> list[dict[int, list[bytes]]]:
         while task.step(1000):
             pass
     assert coordinator.next_batch(0)
-    workshop, stores, sent = Workshop(plan), {}, []
+    worker, stores, sent = Worker(plan), {}, []
     boxes: dict[int, list[bytes]] = {}
     for stage in plan.stages:
         moved: dict[int, list[bytes]] = {}
@@ -135,7 +134,7 @@ def run(made: ss.Topology, seed: int) -> list[dict[int, list[bytes]]]:
         rng.shuffle(partitions)
         for partition in partitions:
             job = StageJob(
-                workshop=workshop,
+                worker=worker,
                 stage=stage,
                 partition=partition,
                 batch=coordinator.info(0),

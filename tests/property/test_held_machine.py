@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparkstorm as ss
-from sparkstorm.state.log import StateImage
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.state.image import StateImage
+from sparkstorm.tasks.worker import Worker
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock
 
 _TIMEOUT_SECS = 10
@@ -104,7 +104,7 @@ def test_every_message_ends_once_and_nothing_stays_held(
                 clock.advance(_TIMEOUT_SECS / 3)
                 runner.run_until_idle()
             else:  # the image is gone: what the next batch sees comes from the store
-                runner._jobs._workshop = Workshop(runner.plan)
+                runner._jobs._worker = Worker(runner.plan)
             assert held(runner) <= runner.statistics().pending
         runner.run_until_idle()
         clock.advance(2 * _TIMEOUT_SECS)

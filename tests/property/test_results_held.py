@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import sparkstorm as ss
 from sparkstorm.acking.anchors import MANY_ROOTS
-from sparkstorm.state.log import StateImage
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.state.image import StateImage
+from sparkstorm.tasks.worker import Worker
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock
 
 _TIMEOUT_SECS = 9
@@ -113,7 +113,7 @@ class Play:
             self.times_out = True
             self.clock.advance(_TIMEOUT_SECS / 3)
         elif what == "other process":
-            self.runner._jobs._workshop = Workshop(self.runner.plan)
+            self.runner._jobs._worker = Worker(self.runner.plan)
         else:
             for _ in range(count if what == "item" else 1):
                 self.feeder.feed([what, self.fed, count], msg_id=self.fed)

@@ -15,7 +15,7 @@ from sparkstorm.bolts import (
     Window,
     WindowBolt,
 )
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.worker import Worker
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock
 
 Event = tuple[str, int, int]
@@ -145,7 +145,7 @@ def play(
             check(events, sorted(shown), set(feeder.acked))
             shown.clear()
             if pause % 2:  # the image is gone: what the next batch sees comes from the store
-                runner._jobs._workshop = Workshop(runner.plan)
+                runner._jobs._worker = Worker(runner.plan)
         assert feeder.failed == []
 
 

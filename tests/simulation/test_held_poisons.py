@@ -12,10 +12,9 @@ from sparkstorm.local.jobs import Loads
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.planning.plan import Plan, Stage, StageKind
-from sparkstorm.state.log import MemoryStore
+from sparkstorm.state.stores import MemoryStore
 from sparkstorm.tasks.dispatch import Delivery
-from sparkstorm.tasks.job import StageJob
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.worker import StageJob, Worker
 from sparkstorm.testing import FeederSpout, LogSpout, ManualClock
 
 TOTAL = 12
@@ -81,7 +80,7 @@ class KeptStages:
 
     def __init__(self, plan: Plan, disk: dict[str, MemoryStore]) -> None:
         self._plan = plan
-        self._workshop = Workshop(plan)
+        self._worker = Worker(plan)
         self._disk = disk
         self._outputs: dict[int, list[Delivery]] = {}
         self._written: dict[str, MemoryStore] = {}
@@ -110,7 +109,7 @@ class KeptStages:
 
     def close(self) -> None:
         """The process ends."""
-        self._workshop.cleanup()
+        self._worker.cleanup()
 
     def _run(
         self,
@@ -136,7 +135,7 @@ class KeptStages:
     ) -> list[Delivery]:
         self._runs += 1
         job = StageJob(
-            workshop=self._workshop,
+            worker=self._worker,
             stage=stage,
             partition=0,
             batch=batch,

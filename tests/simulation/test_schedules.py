@@ -18,9 +18,8 @@ from sparkstorm.local.jobs import Loads
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.planning.plan import Plan, StageKind
-from sparkstorm.state.log import MemoryStore
-from sparkstorm.tasks.job import StageJob
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.state.stores import MemoryStore
+from sparkstorm.tasks.worker import StageJob, Worker
 from sparkstorm.testing import Faults, FeederSpout, LogSpout, ManualClock, QueueSpout, Simulation
 from sparkstorm.testing.shared import Shared
 
@@ -177,7 +176,7 @@ class TwoProcesses:
     """Runs jobs in the process that the test names; what it wrote counts only if it commits."""
 
     def __init__(self, plan: Plan) -> None:
-        self.processes = [Workshop(plan), Workshop(plan)]
+        self.processes = [Worker(plan), Worker(plan)]
         self.chosen = 0
         self._plan = plan
         self._committed: dict[str, MemoryStore] = {}
@@ -191,7 +190,7 @@ class TwoProcesses:
         boxes: dict[int, list[bytes]] = {}
         for stage in self._plan.stages:
             job = StageJob(
-                workshop=self.processes[self.chosen],
+                worker=self.processes[self.chosen],
                 stage=stage,
                 partition=0,
                 batch=batch,

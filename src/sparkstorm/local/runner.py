@@ -30,7 +30,7 @@ from sparkstorm.metrics import Statistics
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.hosted.task import HostedTask
-from sparkstorm.state.log import state_of
+from sparkstorm.state.image import state_of
 from sparkstorm.tasks.report import LogLine
 from sparkstorm.topology.graph import Topology
 

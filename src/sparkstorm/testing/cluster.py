@@ -12,12 +12,11 @@ from sparkstorm.local.jobs import Loads
 from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.packets.packet import DRIVER, Kind, Packet, read_head
 from sparkstorm.planning.plan import Plan, Stage, StageKind
-from sparkstorm.state.log import MemoryStore
+from sparkstorm.state.stores import MemoryStore
 from sparkstorm.tasks.dispatch import Delivery
-from sparkstorm.tasks.job import StageJob
-from sparkstorm.tasks.level import Workshop
 from sparkstorm.tasks.report import Report
 from sparkstorm.tasks.state_runs import Place, StateRun, StateRuns, fingerprint
+from sparkstorm.tasks.worker import StageJob, Worker
 from sparkstorm.testing.faults import Chance
 from sparkstorm.testing.witness import BrokenPromise
 
@@ -104,7 +103,7 @@ class SimulatedJobs:
         self._reproducible = reproducible
         self._watch = watch
         self._taps = Taps(plan, on_tap)
-        self._processes = [Workshop(plan) for _ in range(chance.faults.processes)]
+        self._processes = [Worker(plan) for _ in range(chance.faults.processes)]
         self._outputs: dict[tuple[int, int], _Output] = {}
         self._before: dict[tuple[int, int], _Output] = {}
         self._state_runs: list[tuple[Place, _Output]] = []
@@ -240,7 +239,7 @@ class SimulatedJobs:
         run = TaskRun(f"{self._life}.{batch.number}.{self._attempt}.{self._runs}")
         stores: dict[str, MemoryStore] = {}
         job = StageJob(
-            workshop=self._chance.pick(self._processes),
+            worker=self._chance.pick(self._processes),
             stage=stage,
             partition=partition,
             batch=batch,

@@ -18,8 +18,7 @@ from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan, StageKind
-from sparkstorm.tasks.job import StageJob
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.worker import StageJob, Worker
 from sparkstorm.testing import FeederSpout, ManualClock
 
 TOTAL = 40
@@ -127,14 +126,14 @@ class Driver:
             raise Crash
 
     def _job(self, number: int) -> list[bytes]:
-        workshop, boxes = Workshop(self.plan), {}
+        worker, boxes = Worker(self.plan), {}
         loads = self.coordinator.loads(number)
         self.firsts += [load.first for mine in loads.values() for load in mine]
         for stage in self.plan.stages:
             moved: dict[int, list[bytes]] = {}
             for partition in range(self.plan.partitions):
                 job = StageJob(
-                    workshop=workshop,
+                    worker=worker,
                     stage=stage,
                     partition=partition,
                     batch=self.coordinator.info(number),

@@ -10,7 +10,7 @@ from typing import Any, final
 from sparkstorm.checkpoint.manifest import KeptState, Manifest
 from sparkstorm.cli.spark_log import SparkLog
 from sparkstorm.errors import CheckpointError, ConfigError
-from sparkstorm.state.committed import entry_id
+from sparkstorm.state.spaces.base import entry_id
 from sparkstorm.state.view import Item, items_of, items_of_entry
 
 __all__ = ["StateOptions", "StateRow", "read_state"]

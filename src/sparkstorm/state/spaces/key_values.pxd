@@ -1,7 +1,7 @@
 # What Cython makes of key_values.py; see docs/internals.md.
 cimport cython
-from sparkstorm.state.spaces cimport Space
-from sparkstorm.state.undo cimport Call
+from sparkstorm.state.spaces.space cimport Space
+from sparkstorm.state.spaces.undo cimport Call
 
 cdef class KeyValues(Space):
     cdef public Py_ssize_t _count

@@ -1,14 +1,13 @@
-"""The state images that one process keeps from batch to batch, within a bound.
+"""The state images that a process keeps from batch to batch, within a bound.
 
-Spark runs a task in whichever of an executor's processes is idle, so each process comes to hold an
-image of each task. An image is let go
+Spark runs a task in any idle process of an executor, so each process comes to hold an image of each
+task. The cache releases an image
 
-- when the process has not run its task for so long that the log may not reach back to it. So
-  images of tasks that have moved to another executor do not stay;
-- when there is no room for it. Of the image just used and the one used least recently, the one
-  goes whose task runs here more rarely. Letting the least recently used one go in any case would
-  be the worst choice where one process runs all tasks in turn: each image would go just before it
-  is wanted.
+- if the process has not run the image's task for so long that the log may not reach back. So
+  images of tasks that moved to another executor do not stay;
+- if there is no room. Of the image just used and the least recently used image, the cache releases
+  the one whose task runs here more rarely. Always releasing the least recently used image would be
+  the worst choice where a process runs all tasks in turn: each image would go just before its use.
 """
 
 from typing import Protocol, final
@@ -16,15 +15,15 @@ from typing import Protocol, final
 __all__ = ["Image", "ImageCache"]
 
 _STALE_BATCHES = 100
-"""As many as the log holds: an older image would most likely be read anew."""
+"""The length of the log: an older image would most likely be read anew."""
 
 
 class Image(Protocol):
-    """What takes memory and can be read again."""
+    """An image that takes memory and can be read again."""
 
     @property
     def size(self) -> int:
-        """An estimate of its bytes."""
+        """The approximate size in bytes."""
         ...
 
     def release(self) -> None:
@@ -37,7 +36,7 @@ class ImageCache:
     """The images of a process's tasks, the least recently used first.
 
     Args:
-        limit: the bytes that all of them may take while none is used.
+        limit: the most bytes of all images together while none is in use.
     """
 
     def __init__(self, limit: int) -> None:
@@ -48,7 +47,7 @@ class ImageCache:
         self.bytes = 0
 
     def keep(self, task: int, image: Image, batch: int) -> bool:
-        """Keep an image that a batch has used, if there is room; tell whether it was kept."""
+        """Keep an image after a batch if there is room; return whether the cache kept the image."""
         if batch != self._batch:  # counted here: another run of the topology begins at 0 again
             self._batch, self._now = batch, self._now + 1
         gap = self._now - self._used.get(task, self._now - _STALE_BATCHES)
@@ -68,7 +67,7 @@ class ImageCache:
         return f"ImageCache({len(self)} images, {self.bytes:,} of {self._limit:,} bytes)"
 
     def _release_one(self, task: int, gap: int) -> bool:
-        """Let the first image go that has to; False if none has to."""
+        """Release the first image that must go; False if none must."""
         oldest = next(iter(self._images), task)
         age = self._now - self._used[oldest]
         is_over = self.bytes > self._limit

@@ -3,7 +3,8 @@ cimport cython
 
 @cython.final
 cdef class Call:
+    cdef public Py_ssize_t changes
     cdef public object space
     cdef public object key
     cdef public object old
-    cdef public list _changes
+    cdef public list _later

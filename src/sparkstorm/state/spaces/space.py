@@ -1,17 +1,17 @@
-"""Spaces: the parts of a task's state, each with keys of its own.
+"""A space: a part of a task's state, with keys of its own.
 
-What is committed is the *base*. What the running batch changes lies over it as *fresh* entries,
-so that a batch that never commits is taken back by dropping them, and one that commits is logged
-by writing them down. All processes put the same fresh entries over the same base in the same way;
-so the order of a space's keys is the same in all of them, which matters because bolts emit by it.
+The committed content is the *base*. The running batch's changes lie over the base as *fresh*
+entries. If the batch never commits, the space drops the fresh entries; if the batch commits, the
+log has them. All processes lay the same fresh entries over the same base in the same way. So the
+order of a space's keys is the same in all processes, and bolts may emit in this order.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
-from sparkstorm.state.committed import Base, MemoryEntries
 from sparkstorm.state.kept import DELETED, MISSING
-from sparkstorm.state.undo import Call
+from sparkstorm.state.spaces.base import Base, MemoryBase
+from sparkstorm.state.spaces.undo import Call
 
 __all__ = ["Space"]
 
@@ -20,9 +20,9 @@ class Space:
     """Keys with values that never change in place.
 
     Args:
-        name: what the log knows it by.
-        call: told of each change, so that a call can be undone.
-        base: what is committed; in memory if None.
+        name: the space's name in the log.
+        call: notes each change for undo.
+        base: the committed content; in memory if None.
     """
 
     __slots__ = ("_base", "_call", "_fresh", "name")
@@ -30,33 +30,34 @@ class Space:
     def __init__(self, name: str, call: Call, base: Base | None = None) -> None:
         self.name = name
         self._call = call
-        self._base: Base = MemoryEntries() if base is None else base
+        self._base: Base = MemoryBase() if base is None else base
         self._fresh: dict[Any, Any] = {}
 
     # --- in a batch ----------------------------------------------------------------------------
 
     def find(self, key: Any) -> Any:
-        """Return the value of a key as it is kept, or MISSING."""
+        """Return the stored form of a key's value, or MISSING."""
         value = self._fresh.get(key, MISSING)
         if value is MISSING:
             return self._base.get(key, MISSING)
         return MISSING if value is DELETED else value
 
     def change(self, key: Any, value: Any) -> None:
-        """Set a value, or remove it (DELETED)."""
+        """Set the stored form of a key's value, or remove the key (DELETED)."""
         self._call.note(self, key, self._fresh.get(key, MISSING))
         self._fresh[key] = value
 
     def restore(self, key: Any, entry: Any) -> None:
-        """Set a fresh entry to what it was."""
+        """Set a fresh entry to its value before a change."""
         if entry is MISSING:
             del self._fresh[key]
         else:
             self._fresh[key] = entry
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
-        """All keys with their values as they are kept; changing them meanwhile does no harm."""
+        """Yield all keys with the stored forms of their values; changes meanwhile do no harm."""
         base, fresh = self._base, self._fresh
+        # New keys come behind those of the base, in the order of their first change.
         added = [key for key in fresh if key not in base]
         for key, value in base.items():
             now = fresh.get(key, value)
@@ -70,24 +71,24 @@ class Space:
     # --- between batches -----------------------------------------------------------------------
 
     def fresh(self) -> dict[Any, Any]:
-        """What the batch has changed."""
+        """Return the batch's changes."""
         return self._fresh
 
-    def settle(self) -> None:
-        """The batch has committed."""
+    def commit(self) -> None:
+        """Make the batch's changes part of the base: the batch has committed."""
         fresh, self._fresh = self._fresh, {}
         self.apply(fresh)
 
-    def drop(self) -> None:
-        """The batch has not committed."""
+    def roll_back(self) -> None:
+        """Drop the batch's changes: the batch has not committed."""
         self._fresh = {}
 
     def apply(self, changes: dict[Any, Any]) -> None:
-        """Take over what a batch has changed and committed."""
-        self._base.take(changes)
+        """Apply committed changes to the base."""
+        self._base.apply(changes)
 
-    def forget(self) -> None:
-        """Empty it: it is going to be read anew."""
+    def clear(self) -> None:
+        """Drop the whole content before it is read anew."""
         self._base.clear()
         self._fresh = {}
 

@@ -1,23 +1,22 @@
-"""Keys and values as a bolt sees them."""
+"""Keys and values by key, for bolts."""
 
 import pickle
 from collections.abc import Iterator
 from typing import Any
 
-from sparkstorm.state.committed import Base
 from sparkstorm.state.kept import ATOMS, DELETED, MISSING, Kept
 from sparkstorm.state.names import check_key
-from sparkstorm.state.spaces import Space
-from sparkstorm.state.undo import Call
+from sparkstorm.state.spaces.base import Base
+from sparkstorm.state.spaces.space import Space
+from sparkstorm.state.spaces.undo import Call
 
 __all__ = ["KeyValues", "has_prefix"]
 
 
 class KeyValues(Space):
-    """A space of any picklable keys and values (:class:`sparkstorm.KeyValueState`).
+    """A space of picklable keys and values (:class:`sparkstorm.KeyValueState`).
 
-    Values that can change in place are kept pickled, so that one that is changed without ``put``
-    changes nowhere.
+    A mutable value is stored as a pickle, so a change in place without ``put`` has no effect.
     """
 
     __slots__ = ("_count",)
@@ -44,6 +43,7 @@ class KeyValues(Space):
         except KeyError:
             old = MISSING
             if key not in self._base:
+                # Text, the usual key, needs no check and pays for none.
                 if type(key) is not str:
                     check_key(key)
                 self._count += 1
@@ -51,8 +51,8 @@ class KeyValues(Space):
             if old is DELETED:
                 self._count += 1
         fresh[key] = value
-        if call.space is None:  # what call.note does, without another call
-            call.space, call.key, call.old = self, key, old
+        if not call.changes:  # as call.note does, without another call
+            call.space, call.key, call.old, call.changes = self, key, old, 1
         else:
             call.note(self, key, old)
 
@@ -66,8 +66,8 @@ class KeyValues(Space):
         if type(total) is not int:
             return self._add(key, amount)
         fresh[key] = total  # from here on as in put: a count that goes on is the usual case
-        if call.space is None:
-            call.space, call.key, call.old = self, key, old
+        if not call.changes:
+            call.space, call.key, call.old, call.changes = self, key, old, 1
         else:
             call.note(self, key, old)
         return total
@@ -79,7 +79,7 @@ class KeyValues(Space):
             self._count -= 1
 
     def items(self, prefix: Any = None) -> Iterator[tuple[Any, Any]]:
-        """Iterate over the keys that start with a prefix, and their values; all if it is None."""
+        """Yield keys and values; with a prefix, only keys that begin with it."""
         return (
             (key, value if type(value) is not Kept else _opened(value, None))
             for key, value in self.entries()
@@ -87,7 +87,7 @@ class KeyValues(Space):
         )
 
     def keys(self, prefix: Any = None) -> Iterator[Any]:
-        """Iterate over the keys that start with a prefix; over all if it is None."""
+        """Yield keys; with a prefix, only keys that begin with it."""
         return (key for key, _ in self.entries() if prefix is None or has_prefix(key, prefix))
 
     def __contains__(self, key: Any) -> bool:
@@ -97,24 +97,24 @@ class KeyValues(Space):
         return self._count
 
     def restore(self, key: Any, entry: Any) -> None:
-        """Set a fresh entry to what it was."""
+        """Set a fresh entry to its value before a change."""
         before = key in self
         super().restore(key, entry)
         self._count += (key in self) - before
 
-    def drop(self) -> None:
-        """The batch has not committed."""
-        super().drop()
+    def roll_back(self) -> None:
+        """Drop the batch's changes: the batch has not committed."""
+        super().roll_back()
         self._count = len(self._base)
 
     def apply(self, changes: dict[Any, Any]) -> None:
-        """Take over what a batch has changed and committed."""
+        """Apply committed changes to the base."""
         super().apply(changes)
         self._count = len(self._base)
 
-    def forget(self) -> None:
-        """Empty it: it is going to be read anew."""
-        super().forget()
+    def clear(self) -> None:
+        """Drop the whole content before it is read anew."""
+        super().clear()
         self._count = len(self._base)
 
     def _add(self, key: Any, amount: Any) -> Any:
@@ -125,7 +125,7 @@ class KeyValues(Space):
 
 
 def has_prefix(key: Any, prefix: Any) -> bool:
-    """Whether a key starts with a prefix: text with text, bytes with bytes, tuple with tuple.
+    """Whether a key begins with a prefix: text with text, bytes with bytes, tuple with tuple.
 
     >>> has_prefix("user/7", "user/"), has_prefix(("user", 7), ("user",)), has_prefix(7, "user/")
     (True, True, False)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.inbox import Inbox, PacketOrigin
-from sparkstorm.state.images import ImageCache
-from sparkstorm.state.log import MemoryStore, StateImage
+from sparkstorm.state.image import StateImage
+from sparkstorm.state.image_cache import ImageCache
+from sparkstorm.state.stores import MemoryStore
 from sparkstorm.tuples import Fields, Tuple
 
 MIB = 1 << 20
@@ -140,8 +141,8 @@ def test_the_estimate_is_near_the_truth(kind: str) -> None:
     """Within a factor of two of what Python takes for the same state, read by a new process."""
     store = MemoryStore()
     written = filled(kind, 5000)
-    written._write_snapshot(store, written._head)
-    written._head.save(store)
+    written._write_snapshot(store)
+    written._log.save(store)
     tracemalloc.start()
     try:
         image = StateImage()
@@ -176,6 +177,6 @@ def test_what_is_stored_key_by_key_is_not_kept_between_batches() -> None:
 def test_an_image_keeps_no_tuples_of_the_last_batch() -> None:
     """They would take as much memory again in each process, until the task runs there."""
     image: Any = filled("tuples", 10)
-    assert len(image._holding.inbox) == 0
+    assert len(image._held.inbox) == 0
     assert image.tuples("held")._tuples == {}
     assert len(image.tuples("held")) == 10

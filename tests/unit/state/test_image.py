@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkstorm.state import log
-from sparkstorm.state.key_values import KeyValues
-from sparkstorm.state.log import MemoryStore, StateImage
+from sparkstorm.state.image import StateImage
+from sparkstorm.state.spaces.key_values import KeyValues
+from sparkstorm.state.stores import MemoryStore
 
 keys = st.integers(0, 12) | st.sampled_from(["a", "b"])
 values = st.integers() | st.text(max_size=3) | st.lists(st.integers(), max_size=3)
@@ -119,7 +120,7 @@ def test_undo_takes_back_the_running_call_only(in_memory: bool, before: Any, aft
     store, image, model = MemoryStore(), StateImage(in_memory=in_memory), {}
     image.load(store)
     apply(image, model, before)
-    image.call.space = None  # as before each execute
+    image.call.changes = 0  # as before each execute
     apply(image, dict(model), after)
     image.call.undo()
     assert content(image) == model
@@ -213,9 +214,9 @@ def test_an_image_that_lags_behind_reads_no_snapshot(
 ) -> None:
     """Four processes run a task at random: each gets along with the chunks of the others."""
     reads = []
-    read = StateImage._read_snapshot
+    read = StateImage._read_anew
     monkeypatch.setattr(
-        StateImage, "_read_snapshot", lambda *args: (reads.append(args[0]), read(*args))
+        StateImage, "_read_anew", lambda *args: (reads.append(args[0]), read(*args))
     )
     store, images, dice = MemoryStore(), [StateImage() for _ in range(4)], Random(4)
     for version in range(500):

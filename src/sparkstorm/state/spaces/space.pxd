@@ -1,5 +1,5 @@
 # What Cython makes of spaces.py; see docs/internals.md.
-from sparkstorm.state.undo cimport Call
+from sparkstorm.state.spaces.undo cimport Call
 
 cdef class Space:
     cdef public object name

@@ -1,4 +1,4 @@
-"""What is committed of a space: all of it in memory, or read key by key from the store."""
+"""Bases: the committed content of a space, in memory or read key by key from the store."""
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,74 +7,57 @@ from typing import Any, Protocol, final
 from sparkstorm.errors import EmitError
 from sparkstorm.packets.hashing import hash_value
 from sparkstorm.state.kept import DELETED, load_chunk
+from sparkstorm.state.stores import ChunkStore
 from sparkstorm.texts.showing import shown
 
-__all__ = ["Base", "EntryStore", "MemoryEntries", "StoredEntries", "entry_id"]
+__all__ = ["Base", "MemoryBase", "StoredBase", "entry_id"]
 
 
 class Base(Protocol):
-    """What is committed of a space."""
+    """The committed content of a space."""
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """Return the value of a key as it is kept, or the default."""
+        """Return the stored form of a key's value, or the default."""
         ...
 
     def items(self) -> Iterable[tuple[Any, Any]]:
-        """All keys with their values as they are kept."""
+        """Return all keys with the stored forms of their values."""
         ...
 
     def __contains__(self, key: Any) -> bool: ...
 
     def __len__(self) -> int: ...
 
-    def take(self, changes: Mapping[Any, Any]) -> None:
-        """Take over what a batch has changed and committed."""
+    def apply(self, changes: Mapping[Any, Any]) -> None:
+        """Apply a batch's committed changes."""
         ...
 
     def clear(self) -> None:
-        """Forget everything: it is going to be read anew."""
+        """Drop the content before it is read anew."""
         ...
 
 
 @final
-class MemoryEntries(dict[Any, Any]):
-    """All keys and values in memory; a dictionary, whose ``get`` costs no call of ours."""
+class MemoryBase(dict[Any, Any]):
+    """All keys and values in memory; a dictionary, whose ``get`` needs no call of ours."""
 
     __slots__ = ()
 
-    def take(self, changes: Mapping[Any, Any]) -> None:
-        """Take over what a batch has changed and committed."""
+    def apply(self, changes: Mapping[Any, Any]) -> None:
+        """Apply a batch's committed changes."""
         self.update(changes)
+        # update is C code and deletions are rare, so a second pass costs less than a test per key.
         for key in [key for key, value in changes.items() if value is DELETED]:
             del self[key]
 
 
-class EntryStore(Protocol):
-    """Where single entries are kept: Spark's state store, or a dictionary in tests."""
-
-    def get(self, key: str) -> bytes | None:
-        """Return an entry, or None."""
-        ...
-
-    def put(self, key: str, value: bytes) -> None:
-        """Set an entry; it commits with the batch."""
-        ...
-
-    def delete(self, key: str) -> None:
-        """Remove an entry."""
-        ...
-
-    def entries(self, prefix: str) -> Iterator[tuple[str, bytes]]:
-        """All entries whose keys start so, in the order of the keys."""
-        ...
-
-
 @final
-class StoredEntries:
+class StoredBase:
     """The base of a space that may be larger than memory (a :class:`Base`).
 
-    An entry of the store is named by the hash of its key, which is the same in every process; it
-    holds all keys of that hash with their values. What a batch reads is kept until its end.
+    An entry of the store is named by its keys' hash, which is the same in every process; the entry
+    holds all keys of the hash with their values. The base keeps entries read in a batch until the
+    batch's end.
 
     Args:
         space: the space's name.
@@ -82,25 +65,25 @@ class StoredEntries:
 
     def __init__(self, space: str) -> None:
         self._prefix = f"key/{space}/"
-        self._store: EntryStore | None = None
+        self._store: ChunkStore | None = None
         self._count = 0
         self._read: dict[str, dict[Any, Any]] = {}
         self._names: dict[Any, str] = {}
 
     @staticmethod
     def space_of(name: str) -> str:
-        """The space that an entry of the store belongs to."""
+        """Return the space of an entry of the store."""
         return name.removeprefix("key/").rpartition("/")[0]
 
-    def open(self, store: EntryStore, count: int) -> None:
-        """Start a batch: read from this store, which holds so many keys of the space."""
+    def open(self, store: ChunkStore, count: int) -> None:
+        """Start a batch on this store, which holds ``count`` keys of the space."""
         self._store, self._count = store, count
         self.clear()
 
     # --- as a mapping --------------------------------------------------------------------------
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """Return the value of a key as it is kept, or the default."""
+        """Return the stored form of a key's value, or the default."""
         return self._entry(key).get(key, default)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
@@ -116,8 +99,8 @@ class StoredEntries:
 
     # --- for the engine ------------------------------------------------------------------------
 
-    def write(self, changes: Mapping[Any, Any], store: EntryStore) -> None:
-        """Write a batch's changes; they count from its commit on."""
+    def write(self, changes: Mapping[Any, Any], store: ChunkStore) -> None:
+        """Write a batch's changes; the store commits them with the batch."""
         touched: dict[str, dict[Any, Any]] = {}
         for key, value in changes.items():
             entry = touched.setdefault(self._name(key), dict(self._entry(key)))
@@ -130,12 +113,12 @@ class StoredEntries:
             else:
                 store.delete(name)
 
-    def take(self, changes: Mapping[Any, Any]) -> None:
-        """They are in the store already."""
+    def apply(self, changes: Mapping[Any, Any]) -> None:
+        """Drop entries read before the changes, which the store has already."""
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was read."""
+        """Drop all entries read."""
         self._read, self._names = {}, {}
 
     def _entry(self, key: Any) -> dict[Any, Any]:
@@ -151,6 +134,7 @@ class StoredEntries:
         if name is None:
             try:
                 name = self._names[key] = f"{self._prefix}{entry_id(key)}"
+            # The hash is that of fields grouping, whose errors speak of emits.
             except EmitError:
                 raise TypeError(
                     f"{shown(key)} cannot be a key of a state in RocksDB: use text, bytes, "
@@ -160,5 +144,5 @@ class StoredEntries:
 
 
 def entry_id(key: Any) -> str:
-    """How the name of the entry ends that holds a key."""
+    """Return the end of the name of the entry that holds a key."""
     return f"{hash_value(key):016x}"
