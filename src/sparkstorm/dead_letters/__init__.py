@@ -1,8 +1,8 @@
-"""Dead letters: messages that were given up, kept with everything that is known of them.
+"""Dead letters: given-up messages, kept with all that is known of each.
 
-Read ``letter.py`` (what one is), ``values.py`` (how payloads become JSON), ``store.py`` (the files
-they are kept in), ``office.py`` (who writes them there, or hands them to a sink), then
-``requests.py`` and ``selection.py`` (what the command line asks for).
+Read ``letter.py`` (the letter as a value), ``values.py`` (how payloads become JSON), ``store.py``
+(the files of letters), ``office.py`` (who writes letters to the files or hands them to a sink),
+then ``requests.py`` and ``selection.py`` (the requests of the command line).
 """
 
 from sparkstorm.dead_letters.letter import DeadLetter
