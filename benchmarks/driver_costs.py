@@ -26,7 +26,7 @@ from sparkstorm.batches.job_result import JobResult
 from sparkstorm.batches.spout_tasks import SpoutTasks
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import MemoryFiles
-from sparkstorm.dead_letters import DeadLetterOffice, LetterStore
+from sparkstorm.dead_letters import DeadLetterQueue, LetterStore
 from sparkstorm.packets.packet import Kind, Packet, PacketWriter
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
@@ -200,7 +200,7 @@ def failures(
     number = plan.tasks["spout"].start
     roots = np.arange(messages, dtype=np.uint64) + np.uint64(make_root(number, 0))
     rows = rows_of(failing(roots, tasks=tasks, texts=texts))
-    spouts = SpoutTasks(plan, office(), Counts(), threading.Event(), None, lambda _: None)
+    spouts = SpoutTasks(plan, dead_letters(), Counts(), threading.Event(), None, lambda _: None)
     task = spouts.partitioned[number]
     task.open(None, (), 0.0)
     for n, piece in enumerate(task.plan(messages, messages // each, fresh=True, now=0.0)):
@@ -225,7 +225,7 @@ def hosted(messages: int) -> float:
     feeder = FeederSpout("n int")
     plan = plan_of(feeder)
     number = plan.tasks["spout"].start
-    task = HostedTask(plan, "spout", number, lambda *_: None, threading.Event(), office())
+    task = HostedTask(plan, "spout", number, lambda *_: None, threading.Event(), dead_letters())
     task.open()
     for n in range(messages):
         feeder.feed([n], msg_id=n)
@@ -256,9 +256,9 @@ def signals(holders: int, roots: int) -> tuple[float, int]:
     return cpu_secs(tell), sent
 
 
-def office() -> DeadLetterOffice:
+def dead_letters() -> DeadLetterQueue:
     """Letters that are kept in memory."""
-    return DeadLetterOffice("costs", LetterStore(MemoryFiles()), ManualClock())
+    return DeadLetterQueue("costs", LetterStore(MemoryFiles()), ManualClock())
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from sparkstorm.batches.transactions import Transactions
 from sparkstorm.checkpoint.files import CheckpointFiles
 from sparkstorm.checkpoint.lease import Fence, Unfenced
 from sparkstorm.clock import Clock
-from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.planning.plan import Plan
 from sparkstorm.tasks.report import LogLine
@@ -40,7 +40,7 @@ def make_coordinator(
     deliver: Deliver | None = None,
     on_log: Callable[[LogLine], None] | None = None,
     on_tap: Tap | None = None,
-    office: DeadLetterOffice | None = None,
+    dead_letters: DeadLetterQueue | None = None,
 ) -> Coordinator:
     """Return a coordinator for one run of a topology.
 
@@ -53,13 +53,13 @@ def make_coordinator(
         deliver: how verdicts reach hosted tasks.
         on_log: hears the lines that components log.
         on_tap: gets tapped tuples.
-        office: where dead letters go; by default, into the files.
+        dead_letters: where dead letters go; by default, into the files.
     """
     on_log, now = on_log or _log, clock.monotonic()
     journal = Journal(files, fence or Unfenced(files))
-    office = office or DeadLetterOffice(plan.name, LetterStore(files), clock, run=run)
+    dead_letters = dead_letters or DeadLetterQueue(plan.name, LetterStore(files), clock, run=run)
     ledger, fault, counts, ended_roots = _ledger(plan, now), Fault(), Counts(), EndedRoots(plan)
-    sources = SpoutTasks(plan, office, counts, threading.Event(), deliver, on_log)
+    sources = SpoutTasks(plan, dead_letters, counts, threading.Event(), deliver, on_log)
     planner = BatchPlanner(plan, sources.hosted, sources.partitioned, sources.replays, clock, run)
     bookkeeper = Bookkeeper(
         ledger,

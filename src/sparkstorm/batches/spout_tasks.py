@@ -12,7 +12,7 @@ from sparkstorm.acking.ledger import Verdicts
 from sparkstorm.batches.batch_plan import BatchPlan
 from sparkstorm.batches.counts import Counts, FirstFailures
 from sparkstorm.components.spout import PartitionedSpout
-from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.hosted.task import HostedTask
 from sparkstorm.sources.partitioned.task import PartitionedTask
@@ -31,7 +31,7 @@ class SpoutTasks:
 
     Args:
         plan: the topology's plan.
-        office: where dead letters go.
+        dead_letters: where dead letters go.
         counts: what is counted of their messages.
         arrived: set when a hosted spout has emitted.
         deliver: how verdicts reach hosted tasks.
@@ -41,18 +41,18 @@ class SpoutTasks:
     def __init__(
         self,
         plan: Plan,
-        office: DeadLetterOffice,
+        dead_letters: DeadLetterQueue,
         counts: Counts,
         arrived: threading.Event,
         deliver: Deliver | None,
         on_log: Callable[[LogLine], None],
     ) -> None:
         self.arrived = arrived
-        self.replays = Replays(plan, office)
+        self.replays = Replays(plan, dead_letters)
         self.hosted: dict[int, HostedTask] = {}
         self.partitioned: dict[int, PartitionedTask] = {}
         self._plan = plan
-        self._office = office
+        self._dead_letters = dead_letters
         self._counts = counts
         self._deliver = deliver or (lambda task, acked, failed: task.deliver(acked, failed))
         self._first_failures = FirstFailures(on_log)
@@ -63,9 +63,9 @@ class SpoutTasks:
         for spec in plan.topology.spouts:
             for task in plan.tasks[spec.id]:
                 if isinstance(spec.component, PartitionedSpout):
-                    self.partitioned[task] = PartitionedTask(plan, spec.id, task, log, office)
+                    self.partitioned[task] = PartitionedTask(plan, spec.id, task, log, dead_letters)
                 else:
-                    self.hosted[task] = HostedTask(plan, spec.id, task, log, arrived, office)
+                    self.hosted[task] = HostedTask(plan, spec.id, task, log, arrived, dead_letters)
 
     def __iter__(self) -> Iterator[HostedTask | PartitionedTask]:
         yield from self.hosted.values()
@@ -89,7 +89,7 @@ class SpoutTasks:
     @property
     def dead_letters(self) -> tuple[int, int]:
         """How many dead letters were written, and how many of them a sink refused."""
-        return self._office.written, self._office.sink_faults
+        return self._dead_letters.written, self._dead_letters.sink_faults
 
     def open(self, was: BatchPlan | None, now: float) -> None:
         """Open the partitioned spouts and look for requests of replays.

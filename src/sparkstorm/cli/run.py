@@ -21,7 +21,7 @@ from sparkstorm.cli.screen import NoteHandler, Screen
 from sparkstorm.cli.settings import parse_settings
 from sparkstorm.cli.spark_log import SparkLog
 from sparkstorm.config import Config
-from sparkstorm.dead_letters.office import find_sink
+from sparkstorm.dead_letters.letter_queue import find_sink
 from sparkstorm.errors import (
     BatchError,
     EnvironmentFault,

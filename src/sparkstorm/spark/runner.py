@@ -28,7 +28,7 @@ from sparkstorm.checkpoint.manifest import Manifest
 from sparkstorm.checkpoint.scratch import make_folder, remove_abandoned
 from sparkstorm.clock import SystemClock
 from sparkstorm.config import Config
-from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.dead_letters.places import default_folder
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.errors import SparkLostError, SparkstormError
@@ -135,13 +135,13 @@ def submit(
         )
         check_internals(session, plan)
         check_conf(session.sparkContext.getConf(), plan)
-        office = _office(plan, where if keep_letters_there else None, files, lease.run)
+        dead_letters = _dead_letters(plan, where if keep_letters_there else None, files, lease.run)
         if plan.committers and not keep_letters_there:
             _logger.warning(
                 "the topology has committers and no checkpoint: each start applies everything "
                 "anew. Give a checkpoint folder to go on instead"
             )
-        run = Run(plan, session, where, files, lease, office, on_tap=on_tap, on_log=on_log)
+        run = Run(plan, session, where, files, lease, dead_letters, on_tap=on_tap, on_log=on_log)
         run.start(stack)
         return run
 
@@ -157,7 +157,7 @@ class Run:
         checkpoint: str,
         files: CheckpointFiles,
         lease: Lease,
-        office: DeadLetterOffice,
+        dead_letters: DeadLetterQueue,
         *,
         on_tap: Tap | None,
         on_log: Callable[[LogLine], None] | None,
@@ -166,16 +166,16 @@ class Run:
         self._session = session
         self._checkpoint = checkpoint
         self._files = files
-        self.letters_at = office.where
+        self.letters_at = dead_letters.where
         self._lease = lease
         self._threads: dict[int, HostedThread] = {}
         self._coordinator = make_coordinator(
             plan,
             files,
-            office.clock,
+            dead_letters.clock,
             run=lease.run,
             fence=lease,
-            office=office,
+            dead_letters=dead_letters,
             deliver=self._post,
             on_tap=on_tap,
             on_log=on_log,
@@ -341,9 +341,9 @@ def _limiter(coordinator: Coordinator, task: int) -> Callable[[], int]:
     return lambda: coordinator.intake_limit(task)
 
 
-def _office(
+def _dead_letters(
     plan: Plan, checkpoint: str | None, files: CheckpointFiles, run: str
-) -> DeadLetterOffice:
+) -> DeadLetterQueue:
     """Dead letters live beside the checkpoint, or in a folder that outlives a temporary one."""
     store, where = LetterStore(files), f"--checkpoint {checkpoint}"
     if checkpoint is None:
@@ -351,7 +351,7 @@ def _office(
         place = LocalFiles(Path(folder) if folder else default_folder(), fsync=fsync)
         store = LetterStore(place, plan.name)
         where = f"--topology {plan.name}" + (f" --folder {folder}" if folder else "")
-    return DeadLetterOffice(plan.name, store, SystemClock(), run=run, where=where)
+    return DeadLetterQueue(plan.name, store, SystemClock(), run=run, where=where)
 
 
 def _take_lease(files: CheckpointFiles, config: Config) -> Lease:

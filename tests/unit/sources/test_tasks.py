@@ -12,7 +12,7 @@ import pytest
 import sparkstorm as ss
 from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.checkpoint.files import MemoryFiles
-from sparkstorm.dead_letters import DeadLetterOffice, LetterStore
+from sparkstorm.dead_letters import DeadLetterQueue, LetterStore
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.hosted.task import HostedTask
@@ -122,13 +122,13 @@ def plan_of(
 def partitioned(store: LetterStore | None = None, **config: Any) -> PartitionedTask:
     plan = plan_of(Numbers(), **config)
     number = plan.tasks["spout"].start
-    task = PartitionedTask(plan, "spout", number, lambda *_: None, office(store))
+    task = PartitionedTask(plan, "spout", number, lambda *_: None, dead_letters(store))
     task.open(None, [], now=0.0)
     return task
 
 
-def office(store: LetterStore | None = None) -> DeadLetterOffice:
-    return DeadLetterOffice("t", store or LetterStore(MemoryFiles()), ManualClock())
+def dead_letters(store: LetterStore | None = None) -> DeadLetterQueue:
+    return DeadLetterQueue("t", store or LetterStore(MemoryFiles()), ManualClock())
 
 
 def quoting(number: int) -> ss.Failure:
@@ -318,7 +318,7 @@ class TestPartitionedTask:
 def hosted(spout: ss.Spout) -> HostedTask:
     plan = plan_of(spout)
     number = plan.tasks["spout"].start
-    task = HostedTask(plan, "spout", number, lambda *_: None, threading.Event(), office())
+    task = HostedTask(plan, "spout", number, lambda *_: None, threading.Event(), dead_letters())
     task.open()
     return task
 

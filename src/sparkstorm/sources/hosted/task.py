@@ -14,7 +14,7 @@ from sparkstorm.acking.ids import U64, make_root
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import Spout
 from sparkstorm.dead_letters.letter import DeadLetter
-from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.errors import SparkstormError, SpoutConnectionError
 from sparkstorm.packets.columns import CoderError
 from sparkstorm.packets.load import Load
@@ -98,7 +98,7 @@ class HostedTask:
         task: int,
         log: SpoutLog,
         arrived: threading.Event,
-        office: DeadLetterOffice,
+        dead_letters: DeadLetterQueue,
     ) -> None:
         spec = plan.spec(component)
         self.component = component
@@ -111,8 +111,8 @@ class HostedTask:
         self._is_open = False
         self._at_rest = True
         self._attempts = Attempts()
-        self._clock = office.clock
-        self._letters = LetterWriter(plan, component, task, office)
+        self._clock = dead_letters.clock
+        self._letters = LetterWriter(plan, component, task, dead_letters)
         self._intake = Intake()
         self.taken_bytes = self._intake.message_bytes
         self._pending: dict[int, PendingLoad] = {}
@@ -334,10 +334,10 @@ class HostedTask:
 
     def _post(self, letters: Sequence[DeadLetter]) -> None:
         """Write letters, then tell people."""
-        desk = self._letters.desk
-        desk.post(letters)
+        queue = self._letters.queue
+        queue.write(letters)
         ended = [
-            Ended(one.msg_id, 1, one.attempts, one.failure, one if desk.keeps else None)
+            Ended(one.msg_id, 1, one.attempts, one.failure, one if queue.keeps else None)
             for one in letters
         ]
         for text in given_up_texts(ended):

@@ -14,7 +14,7 @@ from sparkstorm.acking.ids import U64, make_root
 from sparkstorm.acking.lineage import Indexes
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import PartitionedSpout, Positions, Split
-from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.metrics import PartitionStatistics, TaskMetrics, skipped_in
 from sparkstorm.packets.load import Load
 from sparkstorm.planning.plan import Plan
@@ -80,7 +80,7 @@ class PartitionedTask:
     """
 
     def __init__(
-        self, plan: Plan, component: str, task: int, log: SpoutLog, office: DeadLetterOffice
+        self, plan: Plan, component: str, task: int, log: SpoutLog, dead_letters: DeadLetterQueue
     ) -> None:
         spec = plan.spec(component)
         self.component = component
@@ -92,8 +92,8 @@ class PartitionedTask:
         self._config = plan.settings(component)
         self._policy = RetryPolicy.of(self._config)
         self._spout: PartitionedSpout = cloudpickle.loads(cloudpickle.dumps(spec.component))
-        self._clock = office.clock
-        writer = LetterWriter(plan, component, task, office)
+        self._clock = dead_letters.clock
+        writer = LetterWriter(plan, component, task, dead_letters)
         self._now = writer.now
         self._letters = SplitLetters(plan, component, self._spout, writer)
         self._pending: dict[int, _Pending] = {}
