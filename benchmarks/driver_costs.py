@@ -200,7 +200,7 @@ def failures(
     number = plan.tasks["spout"].start
     roots = np.arange(messages, dtype=np.uint64) + np.uint64(make_root(number, 0))
     rows = rows_of(failing(roots, tasks=tasks, texts=texts))
-    spouts = SpoutTasks(plan, dead_letters(), Counts(), threading.Event(), None, lambda _: None)
+    spouts = SpoutTasks(plan, dead_letters(), Counts(), threading.Event(), None)
     task = spouts.partitioned[number]
     task.open(None, (), 0.0)
     for n, piece in enumerate(task.plan(messages, messages // each, fresh=True, now=0.0)):
@@ -225,7 +225,7 @@ def hosted(messages: int) -> float:
     feeder = FeederSpout("n int")
     plan = plan_of(feeder)
     number = plan.tasks["spout"].start
-    task = HostedTask(plan, "spout", number, lambda *_: None, threading.Event(), dead_letters())
+    task = HostedTask(plan, "spout", number, threading.Event(), dead_letters())
     task.open()
     for n in range(messages):
         feeder.feed([n], msg_id=n)

@@ -599,9 +599,7 @@ def test_bolt_that_never_acks_for_ten_minutes(tmp_path: Path, spout: str) -> Non
     builder.set_bolt("holder", NeverAcks()).shuffle_grouping("source")
     config = ss.Config(message_timeout_secs=10, retry_backoff_secs=1, max_retries=retries)
     files, clock, used = LocalFiles(tmp_path / "files"), ManualClock(), array("q", [0] * 60)
-    runner = LocalRunner(
-        builder.create_topology(), config=config, clock=clock, files=files, on_log=lambda _: None
-    )
+    runner = LocalRunner(builder.create_topology(), config=config, clock=clock, files=files)
     with runner:
         tracemalloc.start()
         for second in range(600):

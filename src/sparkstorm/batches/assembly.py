@@ -1,8 +1,6 @@
 """The assembly: makes a coordinator and all its parts for one run of a topology."""
 
-import logging
 import threading
-from collections.abc import Callable
 
 from sparkstorm.acking.ledger import Ledger
 from sparkstorm.batches.agenda import Agenda
@@ -24,8 +22,6 @@ from sparkstorm.clock import Clock
 from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.planning.plan import Plan
-from sparkstorm.tasks.report import LogLine
-from sparkstorm.texts.logs import logger_of
 
 __all__ = ["make_coordinator"]
 
@@ -38,7 +34,6 @@ def make_coordinator(
     run: str = "",
     fence: Fence | None = None,
     deliver: Deliver | None = None,
-    on_log: Callable[[LogLine], None] | None = None,
     on_tap: Tap | None = None,
     dead_letters: DeadLetterQueue | None = None,
 ) -> Coordinator:
@@ -51,15 +46,14 @@ def make_coordinator(
         run: a name for this driver's life.
         fence: stands between this driver and the files, if others can reach them.
         deliver: how verdicts reach hosted tasks.
-        on_log: hears the lines that components log.
         on_tap: gets tapped tuples.
         dead_letters: where dead letters go; by default, into the files.
     """
-    on_log, now = on_log or _log, clock.monotonic()
+    now = clock.monotonic()
     journal = Journal(files, fence or Unfenced(files))
     dead_letters = dead_letters or DeadLetterQueue(plan.name, LetterStore(files), clock, run=run)
     ledger, fault, counts, ended_roots = _ledger(plan, now), Fault(), Counts(), EndedRoots(plan)
-    sources = SpoutTasks(plan, dead_letters, counts, threading.Event(), deliver, on_log)
+    sources = SpoutTasks(plan, dead_letters, counts, threading.Event(), deliver)
     planner = BatchPlanner(plan, sources.hosted, sources.partitioned, sources.replays, clock, run)
     bookkeeper = Bookkeeper(
         ledger,
@@ -68,7 +62,6 @@ def make_coordinator(
         ended_roots,
         Taps(plan, on_tap),
         counts,
-        on_log,
         tracked=plan.tracked,
     )
     return Coordinator(
@@ -87,10 +80,3 @@ def _ledger(plan: Plan, now: float) -> Ledger:
     config = plan.config
     timeout = config.message_timeout_secs if config.enable_message_timeouts else None
     return Ledger(timeout, now, on_progress=config.message_timeout_mode == "progress")
-
-
-def _log(line: LogLine) -> None:
-    level = {"print": logging.INFO}.get(line.level, logging.getLevelName(line.level.upper()))
-    number = level if isinstance(level, int) else logging.INFO
-    logger = logger_of(f"sparkstorm.{line.component}")
-    logger.log(number, "%s", line.text, extra={"trace": line.trace})

@@ -1,6 +1,6 @@
 """The bookkeeper: settles committed batches by the ledger, and gives sources their verdicts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import final
 
 from sparkstorm.acking.ledger import Ledger, Verdicts
@@ -14,7 +14,7 @@ from sparkstorm.batches.journal import Journal
 from sparkstorm.batches.spout_tasks import SpoutTasks
 from sparkstorm.metrics import Statistics, TaskMetrics, merge_task_metrics
 from sparkstorm.sources.partitioned.task import partitions_of
-from sparkstorm.tasks.report import LogLine, Report
+from sparkstorm.tasks.report import Report, log_line
 
 __all__ = ["Bookkeeper"]
 
@@ -33,7 +33,6 @@ class Bookkeeper:
         ended_roots: hears of each root that has ended.
         taps: get the tapped tuples of committed batches.
         counts: the counters behind the statistics.
-        on_log: hears the lines that tasks log.
         tracked: whether there are ackers.
     """
 
@@ -45,7 +44,6 @@ class Bookkeeper:
         ended_roots: EndedRoots,
         taps: Taps,
         counts: Counts,
-        on_log: Callable[[LogLine], None],
         *,
         tracked: bool,
     ) -> None:
@@ -55,7 +53,6 @@ class Bookkeeper:
         self._ended_roots = ended_roots
         self._taps = taps
         self._counts = counts
-        self._on_log = on_log
         self._tracked = tracked
         self._components: dict[str, dict[int, TaskMetrics]] = {}
 
@@ -117,7 +114,7 @@ class Bookkeeper:
         """Log the lines of tasks at once, whatever becomes of their batch."""
         for report in reports:
             for line in report.lines:
-                self._on_log(line)
+                log_line(line)
 
     def statistics(self) -> Statistics:
         """How the topology stands now."""

@@ -17,7 +17,6 @@ from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.hosted.task import HostedTask
 from sparkstorm.sources.partitioned.task import PartitionedTask
 from sparkstorm.sources.replayed.replays import Replays
-from sparkstorm.tasks.report import LogLine
 
 __all__ = ["Deliver", "SpoutTasks"]
 
@@ -35,7 +34,6 @@ class SpoutTasks:
         counts: what is counted of their messages.
         arrived: set when a hosted spout has emitted.
         deliver: how verdicts reach hosted tasks.
-        on_log: told of what spouts report.
     """
 
     def __init__(
@@ -45,7 +43,6 @@ class SpoutTasks:
         counts: Counts,
         arrived: threading.Event,
         deliver: Deliver | None,
-        on_log: Callable[[LogLine], None],
     ) -> None:
         self.arrived = arrived
         self.replays = Replays(plan, dead_letters)
@@ -55,17 +52,13 @@ class SpoutTasks:
         self._dead_letters = dead_letters
         self._counts = counts
         self._deliver = deliver or (lambda task, acked, failed: task.deliver(acked, failed))
-        self._first_failures = FirstFailures(on_log)
-
-        def log(component: str, task: int, level: str, text: str) -> None:
-            on_log(LogLine(component, task, level, text))
-
+        self._first_failures = FirstFailures()
         for spec in plan.topology.spouts:
             for task in plan.tasks[spec.id]:
                 if isinstance(spec.component, PartitionedSpout):
-                    self.partitioned[task] = PartitionedTask(plan, spec.id, task, log, dead_letters)
+                    self.partitioned[task] = PartitionedTask(plan, spec.id, task, dead_letters)
                 else:
-                    self.hosted[task] = HostedTask(plan, spec.id, task, log, arrived, dead_letters)
+                    self.hosted[task] = HostedTask(plan, spec.id, task, arrived, dead_letters)
 
     def __iter__(self) -> Iterator[HostedTask | PartitionedTask]:
         yield from self.hosted.values()

@@ -1,7 +1,6 @@
 """``sparkstorm run``: load, check, start Spark, watch, drain, sum up."""
 
 import atexit
-import logging
 import os
 import shutil
 import sys
@@ -17,7 +16,7 @@ from sparkstorm.checkpoint.scratch import make_folder
 from sparkstorm.cli.edge import Code
 from sparkstorm.cli.interrupts import Interrupts
 from sparkstorm.cli.loading import Loaded, load
-from sparkstorm.cli.screen import NoteHandler, Screen
+from sparkstorm.cli.screen import Screen, listening
 from sparkstorm.cli.settings import parse_settings
 from sparkstorm.cli.spark_log import SparkLog
 from sparkstorm.config import Config
@@ -68,7 +67,7 @@ def run_topology(options: RunOptions) -> Code:
         find_sink(config.override(dict(spout.settings)).dead_letter_sink)
     with ExitStack() as stack:
         screen = Screen(loaded.topology)
-        _listen(screen, stack, verbose=options.verbose)
+        stack.enter_context(listening(screen, verbose=options.verbose))
         log = SparkLog(name, verbose=options.verbose)
         stack.enter_context(_kept_only_if_needed(log))
         session = _start_spark(name, options.master, log, screen, loaded)
@@ -126,7 +125,6 @@ def _watch(
         checkpoint=options.checkpoint,
         taps=options.taps,
         on_tap=screen.tap,
-        on_log=screen.log,
     )
     with ExitStack() as stack:
         # Stops a run that went wrong; after a good end this does nothing.
@@ -178,20 +176,6 @@ def _ship_modules(session: Any, loaded: Loaded) -> None:
             str(folder / name), "zip", root_dir=loaded.folder, base_dir=name
         )
         context.addPyFile(archive)
-
-
-def _listen(screen: Screen, stack: ExitStack, *, verbose: bool) -> None:
-    """Lead Python's logging to the screen: our warnings, or with ``verbose`` all records."""
-    root, ours = logging.getLogger(), logging.getLogger("sparkstorm")
-    quiet, handler = logging.NullHandler(), NoteHandler(screen)
-    target = root if verbose else ours
-    # Without any handler Python would print warnings of libraries by itself.
-    root.addHandler(quiet)
-    target.addHandler(handler)
-    stack.callback(root.removeHandler, quiet)
-    stack.callback(target.removeHandler, handler)
-    if verbose:
-        ours.setLevel(logging.INFO)
 
 
 @contextmanager

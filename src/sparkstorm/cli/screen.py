@@ -3,8 +3,8 @@
 import logging
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, final
 
 from rich.console import RenderableType
@@ -18,11 +18,11 @@ from sparkstorm.cli.terminal import Terminal, write_json
 from sparkstorm.cli.wording import counted
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.plan import StreamKey
-from sparkstorm.tasks.report import LogLine
+from sparkstorm.tasks.report import LINES, LogLine
 from sparkstorm.texts.showing import indented, shown, visible, visible_lines
 from sparkstorm.topology.graph import Topology
 
-__all__ = ["NoteHandler", "Screen", "progress_text", "summary_table"]
+__all__ = ["NoteHandler", "Screen", "listening", "progress_text", "summary_table"]
 
 _LINE_SECS = 10.0
 """How often to write a progress line without a terminal."""
@@ -157,7 +157,37 @@ class NoteHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a record."""
-        self._screen.note(record.levelname.lower(), self.format(record))
+        line = getattr(record, "line", None)
+        if isinstance(line, LogLine):
+            self._screen.log(line)
+        else:
+            self._screen.note(record.levelname.lower(), self.format(record))
+
+
+@contextmanager
+def listening(screen: Screen, *, verbose: bool = False) -> Iterator[None]:
+    """Lead Python's logging to the screen: components' lines and our warnings.
+
+    With ``verbose`` all records of all loggers, from level INFO on.
+    """
+    root, ours, lines = (logging.getLogger(name) for name in ("", "sparkstorm", LINES))
+    levels = [(logger, logger.level) for logger in (ours, lines)]
+    quiet, handler = logging.NullHandler(), NoteHandler(screen)
+    target = root if verbose else ours
+    # Without any handler Python would print warnings of libraries by itself.
+    root.addHandler(quiet)
+    target.addHandler(handler)
+    # Every line of a component is shown: a print has only the level INFO.
+    lines.setLevel(logging.DEBUG)
+    if verbose:
+        ours.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        root.removeHandler(quiet)
+        target.removeHandler(handler)
+        for logger, level in levels:
+            logger.setLevel(level)
 
 
 def progress_text(statistics: Statistics, rate: float) -> str:

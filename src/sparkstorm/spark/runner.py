@@ -54,7 +54,6 @@ from sparkstorm.spark.driver.storage.checkpoint import open_files, open_spark_fi
 from sparkstorm.spark.driver.storage.spark_log import read_spark_log
 from sparkstorm.spark.driver.supervisor import Supervisor
 from sparkstorm.spark.link import LinkServer
-from sparkstorm.tasks.report import LogLine
 from sparkstorm.texts.logs import logger_of
 from sparkstorm.topology.graph import Topology
 
@@ -80,7 +79,6 @@ def submit(
     checkpoint: str | os.PathLike[str] | None = None,
     taps: Iterable[str] = (),
     on_tap: Tap | None = None,
-    on_log: Callable[[LogLine], None] | None = None,
 ) -> "Run":
     """Start a topology on Spark and return the handle of its run.
 
@@ -96,7 +94,6 @@ def submit(
         taps: components whose emitted tuples are handed to ``on_tap``.
         on_tap: called with (stream, task, tuples) for each committed batch; what it raises is
             logged, and the run goes on.
-        on_log: called for each line that a component prints or logs; default: Python's logging.
 
     Raises:
         SparkstormError: a setting, the environment or the checkpoint does not fit; nothing runs.
@@ -141,7 +138,7 @@ def submit(
                 "the topology has committers and no checkpoint: each start applies everything "
                 "anew. Give a checkpoint folder to go on instead"
             )
-        run = Run(plan, session, where, files, lease, dead_letters, on_tap=on_tap, on_log=on_log)
+        run = Run(plan, session, where, files, lease, dead_letters, on_tap=on_tap)
         run.start(stack)
         return run
 
@@ -160,7 +157,6 @@ class Run:
         dead_letters: DeadLetterQueue,
         *,
         on_tap: Tap | None,
-        on_log: Callable[[LogLine], None] | None,
     ) -> None:
         self.plan = plan
         self._session = session
@@ -178,7 +174,6 @@ class Run:
             dead_letters=dead_letters,
             deliver=self._post,
             on_tap=on_tap,
-            on_log=on_log,
         )
         self._server = PlanServer(self._coordinator)
         self._cleanup = ExitStack()

@@ -122,7 +122,7 @@ def plan_of(
 def partitioned(store: LetterStore | None = None, **config: Any) -> PartitionedTask:
     plan = plan_of(Numbers(), **config)
     number = plan.tasks["spout"].start
-    task = PartitionedTask(plan, "spout", number, lambda *_: None, dead_letters(store))
+    task = PartitionedTask(plan, "spout", number, dead_letters(store))
     task.open(None, [], now=0.0)
     return task
 
@@ -318,7 +318,7 @@ class TestPartitionedTask:
 def hosted(spout: ss.Spout) -> HostedTask:
     plan = plan_of(spout)
     number = plan.tasks["spout"].start
-    task = HostedTask(plan, "spout", number, lambda *_: None, threading.Event(), dead_letters())
+    task = HostedTask(plan, "spout", number, threading.Event(), dead_letters())
     task.open()
     return task
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, final
@@ -31,14 +31,13 @@ from sparkstorm.sources.load_verdicts import verdicts_by_load
 from sparkstorm.sources.packing import encode_rows, packed_load
 from sparkstorm.sources.retry import RetryPolicy
 from sparkstorm.streams import DEFAULT_STREAM
+from sparkstorm.tasks.report import LogLine, log_line
 from sparkstorm.texts.credentials import untold
 from sparkstorm.texts.showing import shown
 from sparkstorm.texts.user_errors import message_of, reason_of
 from sparkstorm.verdicts import Failure, Reason
 
-__all__ = ["HostedTask", "SpoutLog"]
-
-SpoutLog = Callable[[str, int, str, str], None]
+__all__ = ["HostedTask"]
 """Called with component, task, level and text, for what a spout reports."""
 
 _MAX_LOAD_BYTES = 16 * 1024 * 1024
@@ -96,7 +95,6 @@ class HostedTask:
         plan: Plan,
         component: str,
         task: int,
-        log: SpoutLog,
         arrived: threading.Event,
         dead_letters: DeadLetterQueue,
     ) -> None:
@@ -105,7 +103,6 @@ class HostedTask:
         self.task = task
         self.given_up = 0
         self._plan = plan
-        self._log = log
         self._arrived = arrived
         self._spout: Spout = cloudpickle.loads(cloudpickle.dumps(spec.component))
         self._is_open = False
@@ -278,7 +275,7 @@ class HostedTask:
 
     def log(self, level: str, text: str) -> None:
         """Report something to whoever watches."""
-        self._log(self.component, self.task, level, text)
+        log_line(LogLine(self.component, self.task, level, text))
 
     def _fail_some(self, ids: PendingLoad, failed: list[tuple[int, Failure]]) -> None:
         """Fail messages of one load; what the engine gives up itself is written in one go.

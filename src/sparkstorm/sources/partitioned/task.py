@@ -20,7 +20,6 @@ from sparkstorm.packets.load import Load
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.blame import DIED_OF_IT
 from sparkstorm.sources.calling import calling
-from sparkstorm.sources.hosted.task import SpoutLog
 from sparkstorm.sources.letters import Ended, LetterWriter, given_up_texts
 from sparkstorm.sources.load_verdicts import verdicts_by_load
 from sparkstorm.sources.partitioned.given_up import GivenUp, SplitLetters
@@ -28,6 +27,7 @@ from sparkstorm.sources.planned import Outstanding, runs_of
 from sparkstorm.sources.retries import Retries
 from sparkstorm.sources.retry import RetryPolicy
 from sparkstorm.streams import DEFAULT_STREAM
+from sparkstorm.tasks.report import LogLine, log_line
 from sparkstorm.verdicts import Failure
 
 __all__ = ["PartitionedTask", "Piece", "partitions_of", "ranges_of"]
@@ -80,7 +80,7 @@ class PartitionedTask:
     """
 
     def __init__(
-        self, plan: Plan, component: str, task: int, log: SpoutLog, dead_letters: DeadLetterQueue
+        self, plan: Plan, component: str, task: int, dead_letters: DeadLetterQueue
     ) -> None:
         spec = plan.spec(component)
         self.component = component
@@ -88,7 +88,6 @@ class PartitionedTask:
         self.owner = plan.name_of(task)
         self.given_up = 0
         self._plan = plan
-        self._log = log
         self._config = plan.settings(component)
         self._policy = RetryPolicy.of(self._config)
         self._spout: PartitionedSpout = cloudpickle.loads(cloudpickle.dumps(spec.component))
@@ -350,7 +349,7 @@ class PartitionedTask:
             name = self._spout.msg_id(one.split, one.positions[0])
             ended.append(Ended(name, len(one.group), one.attempts, one.group[0][1], letter))
         for text in given_up_texts(ended):
-            self._log(self.component, self.task, "error", text)
+            log_line(LogLine(self.component, self.task, "error", text))
 
 
 def partitions_of(
