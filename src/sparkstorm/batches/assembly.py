@@ -1,7 +1,5 @@
 """The assembly: makes a coordinator and all its parts for one run of a topology."""
 
-import threading
-
 from sparkstorm.acking.ledger import Ledger
 from sparkstorm.batches.agenda import Agenda
 from sparkstorm.batches.bookkeeper import Bookkeeper
@@ -12,9 +10,8 @@ from sparkstorm.batches.events.taps import Tap, Taps
 from sparkstorm.batches.events.ticks import Ticks
 from sparkstorm.batches.fault import Fault
 from sparkstorm.batches.journal import Journal
-from sparkstorm.batches.planner import BatchPlanner
+from sparkstorm.batches.planning.planner import BatchPlanner
 from sparkstorm.batches.recovery.handover import Handover
-from sparkstorm.batches.spout_tasks import Deliver, SpoutTasks
 from sparkstorm.batches.transactions import Transactions
 from sparkstorm.checkpoint.files import CheckpointFiles
 from sparkstorm.checkpoint.lease import Fence, Unfenced
@@ -22,6 +19,7 @@ from sparkstorm.clock import Clock
 from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.planning.plan import Plan
+from sparkstorm.sources.sources import Sources
 
 __all__ = ["make_coordinator"]
 
@@ -33,7 +31,6 @@ def make_coordinator(
     *,
     run: str = "",
     fence: Fence | None = None,
-    deliver: Deliver | None = None,
     on_tap: Tap | None = None,
     dead_letters: DeadLetterQueue | None = None,
 ) -> Coordinator:
@@ -45,7 +42,6 @@ def make_coordinator(
         clock: the time.
         run: a name for this driver's life.
         fence: stands between this driver and the files, if others can reach them.
-        deliver: how verdicts reach hosted tasks.
         on_tap: gets tapped tuples.
         dead_letters: where dead letters go; by default, into the files.
     """
@@ -53,8 +49,8 @@ def make_coordinator(
     journal = Journal(files, fence or Unfenced(files))
     dead_letters = dead_letters or DeadLetterQueue(plan.name, LetterStore(files), clock, run=run)
     ledger, fault, counts, ended_roots = _ledger(plan, now), Fault(), Counts(), EndedRoots(plan)
-    sources = SpoutTasks(plan, dead_letters, counts, threading.Event(), deliver)
-    planner = BatchPlanner(plan, sources.hosted, sources.partitioned, sources.replays, clock, run)
+    sources = Sources(plan, dead_letters)
+    planner = BatchPlanner(plan, sources, clock, run)
     bookkeeper = Bookkeeper(
         ledger,
         journal,
@@ -62,6 +58,7 @@ def make_coordinator(
         ended_roots,
         Taps(plan, on_tap),
         counts,
+        dead_letters,
         tracked=plan.tracked,
     )
     return Coordinator(

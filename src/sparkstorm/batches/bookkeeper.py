@@ -6,14 +6,14 @@ from typing import final
 from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.acking.tally import HeldRoots, locate
 from sparkstorm.batches.batch import Batch
-from sparkstorm.batches.batch_plan import BatchPlan
-from sparkstorm.batches.counts import Counts
+from sparkstorm.batches.counts import Counts, FirstFailures
 from sparkstorm.batches.events.ended_roots import EndedRoots
 from sparkstorm.batches.events.taps import Taps
 from sparkstorm.batches.journal import Journal
-from sparkstorm.batches.spout_tasks import SpoutTasks
+from sparkstorm.batches.planning.batch_plan import BatchPlan
+from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.metrics import Statistics, TaskMetrics, merge_task_metrics
-from sparkstorm.sources.partitioned.task import partitions_of
+from sparkstorm.sources.sources import Sources
 from sparkstorm.tasks.report import Report, log_line
 
 __all__ = ["Bookkeeper"]
@@ -33,6 +33,7 @@ class Bookkeeper:
         ended_roots: hears of each root that has ended.
         taps: get the tapped tuples of committed batches.
         counts: the counters behind the statistics.
+        dead_letters: counts the dead letters.
         tracked: whether there are ackers.
     """
 
@@ -40,10 +41,11 @@ class Bookkeeper:
         self,
         ledger: Ledger,
         journal: Journal,
-        sources: SpoutTasks,
+        sources: Sources,
         ended_roots: EndedRoots,
         taps: Taps,
         counts: Counts,
+        dead_letters: DeadLetterQueue,
         *,
         tracked: bool,
     ) -> None:
@@ -53,6 +55,8 @@ class Bookkeeper:
         self._ended_roots = ended_roots
         self._taps = taps
         self._counts = counts
+        self._dead_letters = dead_letters
+        self._first_failures = FirstFailures()
         self._tracked = tracked
         self._components: dict[str, dict[int, TaskMetrics]] = {}
 
@@ -119,7 +123,6 @@ class Bookkeeper:
     def statistics(self) -> Statistics:
         """How the topology stands now."""
         counts, sources = self._counts, self._sources
-        dead_letters, dead_letter_faults = sources.dead_letters
         return Statistics(
             emitted=counts.emitted,
             acked=counts.acked,
@@ -130,14 +133,14 @@ class Bookkeeper:
             given_up=sources.given_up,
             left_failed=sources.left_failed,
             failures=dict(counts.failures),
-            dead_letters=dead_letters,
-            dead_letter_faults=dead_letter_faults,
+            dead_letters=self._dead_letters.written,
+            dead_letter_faults=self._dead_letters.sink_faults,
             replayed=sources.replays.replayed,
             batches=counts.batches,
             batch_secs=counts.batch_secs,
             batch_messages=counts.batch_messages,
             components={name: dict(tasks) for name, tasks in self._components.items()},
-            partitions=partitions_of(sources.partitioned.values(), self._components),
+            partitions=sources.partitions(self._components),
         )
 
     def _give(self, verdicts: Verdicts, now: float) -> None:
@@ -150,14 +153,23 @@ class Bookkeeper:
             return  # an idle driver comes here many times a second; the checkpoint may be far away
         self._journal.check()
         self._ended_roots.note_ended(verdicts.acked, verdicts.failed)
-        self._sources.give(verdicts, now)
+        self._count(verdicts)
+        self._sources.deliver(verdicts, now)
+
+    def _count(self, verdicts: Verdicts) -> None:
+        self._counts.acked += len(verdicts.acked)
+        self._counts.note_failed(verdicts.failed)
+        verdicts.failed.share_groups()
+        for failure, _ in verdicts.failed.counts():
+            self._first_failures.show(failure)
 
     def _ack_untracked(self, plan: BatchPlan) -> int:
         """Ack the messages of a batch if there are no ackers; return how many."""
         if self._tracked:
             return 0
         self._journal.check()
-        self._sources.ack_untracked(plan)
+        self._counts.acked += plan.messages
+        self._sources.ack_untracked(plan.loads)
         return plan.messages
 
     def _merge_metrics(self, reports: Sequence[Report]) -> None:

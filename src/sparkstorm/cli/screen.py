@@ -19,6 +19,7 @@ from sparkstorm.cli.wording import counted
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.plan import StreamKey
 from sparkstorm.tasks.report import LINES, LogLine
+from sparkstorm.texts.logs import logger_of
 from sparkstorm.texts.showing import indented, shown, visible, visible_lines
 from sparkstorm.topology.graph import Topology
 
@@ -170,7 +171,7 @@ def listening(screen: Screen, *, verbose: bool = False) -> Iterator[None]:
 
     With ``verbose`` all records of all loggers, from level INFO on.
     """
-    root, ours, lines = (logging.getLogger(name) for name in ("", "sparkstorm", LINES))
+    root, ours, lines = logging.getLogger(), logger_of("sparkstorm"), logger_of(LINES)
     levels = [(logger, logger.level) for logger in (ours, lines)]
     quiet, handler = logging.NullHandler(), NoteHandler(screen)
     target = root if verbose else ours

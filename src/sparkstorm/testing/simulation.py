@@ -33,6 +33,7 @@ from sparkstorm.testing.clock import ManualClock
 from sparkstorm.testing.cluster import Disk, RunWatch, SimulatedJobs, TaskRun
 from sparkstorm.testing.faults import Chance, Faults
 from sparkstorm.testing.witness import BrokenPromise, Message, Witness
+from sparkstorm.texts.logs import logger_of
 from sparkstorm.topology.graph import Topology
 from sparkstorm.verdicts import Failure
 
@@ -407,7 +408,7 @@ class _Commits:
 @contextmanager
 def _without_lines() -> Iterator[None]:
     """Drop the lines of components: random faults make many, and the trace says more."""
-    logger = logging.getLogger(LINES)
+    logger = logger_of(LINES)
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
     try:

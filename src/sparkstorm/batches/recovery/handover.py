@@ -12,10 +12,10 @@ from typing import final
 
 from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.batches.batch import Batch, Event, Phase
-from sparkstorm.batches.batch_plan import BatchPlan
 from sparkstorm.batches.fault import NO_PLAN, Fault
 from sparkstorm.batches.journal import Journal
-from sparkstorm.batches.planner import BatchPlanner
+from sparkstorm.batches.planning.batch_plan import BatchPlan
+from sparkstorm.batches.planning.planner import BatchPlanner
 from sparkstorm.batches.recovery.carry_over import carry_over
 from sparkstorm.batches.recovery.decision import Decision
 from sparkstorm.batches.recovery.outcome import BatchOutcome
@@ -73,7 +73,7 @@ class Handover:
         data = self._journal.earlier_decision(was.number)
         if log.committed >= was.number:
             self._check_outcome(was, data)
-        runnable = self._planner.take_up(was, self._clock.monotonic(), whole=data is not None)
+        runnable = self._planner.adopt(was, self._clock.monotonic(), whole=data is not None)
         batch = Batch(runnable, Phase.RECOVERED, predecessor=was)
         if data is not None:
             batch.adopt(Decision.from_bytes(data).carried_over(was, runnable))
