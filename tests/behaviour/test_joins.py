@@ -199,7 +199,7 @@ def test_a_join_that_does_not_fit_its_topology_is_refused(run_locally: Any) -> N
     for bolt, config, fault in (
         (left(), {}, r"subscriptions differ.*vouchers/default"),
         (inner(), {}, None),
-        (left(wait=30), {"message_timeout_secs": 30}, "waits 30 s for what may be missing"),
+        (left(wait=30), {"message_timeout_secs": 30}, "waits 30 s for missing tuples"),
     ):
         streams = ("vouchers",) if fault and "waits" in fault else ()
         feeders, topology = wired(bolt, *streams)
