@@ -1,5 +1,6 @@
 """What all tests share: Hypothesis profiles, whether this is CI, and what of us is compiled."""
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:  # tests without Spark do not load it
     from pyspark.sql import SparkSession
 
+    from sparkstorm.tasks.report import LogLine
     from sparkstorm.testing.servers import ServerProcess
 
     Server = TypeVar("Server", bound=ServerProcess)
@@ -112,6 +114,25 @@ def started(absent: Callable[[str], NoReturn]) -> "Callable[[Server], Server]":
         return server
 
     return start
+
+
+@pytest.fixture
+def lines() -> "Iterator[list[LogLine]]":
+    """The lines that components print, log and report during a test."""
+    from sparkstorm.tasks.report import LINES
+
+    found: list[LogLine] = []
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(record.__dict__["line"])
+
+    logger, handler = logging.getLogger(LINES), Collect()
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    yield found
+    logger.removeHandler(handler)
+    logger.setLevel(logging.NOTSET)
 
 
 # --- Spark -------------------------------------------------------------------------------------

@@ -20,9 +20,9 @@ _PATIENCE_SECS = 60.0
 class Play(ABC):
     """A running topology and everything that it was seen to do."""
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, lines: list[LogLine]) -> None:
         self.topology = topology
-        self.lines: list[LogLine] = []
+        self.lines = lines
         self._tapped: list[tuple[StreamKey, int, tuple[Any, ...]]] = []
 
     def emitted(self, component: str, stream: str = "default") -> list[tuple[Any, ...]]:
@@ -69,8 +69,14 @@ class Play(ABC):
 class LocalPlay(Play):
     """In this process; its time stands still unless a test advances ``clock``."""
 
-    def __init__(self, topology: Topology, config: Mapping[str, object], **options: Any) -> None:
-        super().__init__(topology)
+    def __init__(
+        self,
+        topology: Topology,
+        config: Mapping[str, object],
+        lines: list[LogLine],
+        **options: Any,
+    ) -> None:
+        super().__init__(topology, lines)
         self.clock = ManualClock()
         self.runner = LocalRunner(
             topology,
@@ -78,7 +84,6 @@ class LocalPlay(Play):
             taps=topology.components,
             clock=self.clock,
             on_tap=self._on_tap,
-            on_log=self.lines.append,
             **options,
         )
 
@@ -109,11 +114,16 @@ class SparkPlay(Play):
     """On the shared session."""
 
     def __init__(
-        self, topology: Topology, config: Mapping[str, object], session: Any, **options: Any
+        self,
+        topology: Topology,
+        config: Mapping[str, object],
+        lines: list[LogLine],
+        session: Any,
+        **options: Any,
     ) -> None:
         from sparkstorm import submit
 
-        super().__init__(topology)
+        super().__init__(topology, lines)
         components = [spec.component for spec in topology.spouts]
         self._feeders = [spout for spout in components if isinstance(spout, FeederSpout)]
         self.run = submit(
@@ -123,7 +133,6 @@ class SparkPlay(Play):
             session=session,
             taps=topology.components,
             on_tap=self._on_tap,
-            on_log=self.lines.append,
             **options,
         )
 
@@ -170,14 +179,14 @@ Runner = Callable[..., AbstractContextManager[Play]]
 
 
 @pytest.fixture
-def run_locally() -> Runner:
+def run_locally(lines: list[LogLine]) -> Runner:
     """Run a topology in this process, as a context manager that gives a :class:`LocalPlay`."""
 
     @contextmanager
     def run(
         topology: Topology, config: Mapping[str, object] | None = None, **options: Any
     ) -> Iterator[LocalPlay]:
-        play = LocalPlay(topology, config or {}, **options)
+        play = LocalPlay(topology, config or {}, lines, **options)
         with play.runner:
             yield play
 
@@ -185,7 +194,7 @@ def run_locally() -> Runner:
 
 
 @pytest.fixture
-def run_on_spark(request: pytest.FixtureRequest) -> Runner:
+def run_on_spark(request: pytest.FixtureRequest, lines: list[LogLine]) -> Runner:
     """Run a topology on the shared Spark session, in the same way."""
     session = request.getfixturevalue("spark")
 
@@ -193,7 +202,7 @@ def run_on_spark(request: pytest.FixtureRequest) -> Runner:
     def run(
         topology: Topology, config: Mapping[str, object] | None = None, **options: Any
     ) -> Iterator[SparkPlay]:
-        play = SparkPlay(topology, config or {}, session, **options)
+        play = SparkPlay(topology, config or {}, lines, session, **options)
         try:
             yield play
         finally:

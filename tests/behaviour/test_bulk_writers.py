@@ -148,5 +148,5 @@ def test_numbers_that_do_not_fit_are_refused(run_locally: Any, tmp_path: Path) -
     feeder, topology = wired(HeldLines(tmp_path, 60.0))
     with run_locally(topology) as play:
         feed(feeder, "a")
-        with pytest.raises(ComponentError, match=r"flush_secs = 60\.0, but they time out"):
+        with pytest.raises(ComponentError, match=r"flush_secs = 60\.0, but tuples time out"):
             play.settle()

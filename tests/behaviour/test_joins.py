@@ -158,7 +158,7 @@ def test_an_unknown_field_fails_what_would_have_matched(run_locally: Any) -> Non
         ),
         pytest.param(
             lambda: JoinBolt("orders", "id").join("payments", "order").select("users:id"),
-            "select says 'users:id', but what is joined is orders, payments",
+            "select says 'users:id', but the joined streams are orders, payments",
             id="unknown source",
         ),
         pytest.param(
@@ -197,9 +197,9 @@ def test_a_join_that_is_none_is_refused(make: Any, fault: str) -> None:
 def test_a_join_that_does_not_fit_its_topology_is_refused(run_locally: Any) -> None:
     """It joins what it subscribes to, and waits no longer than tuples live."""
     for bolt, config, fault in (
-        (left(), {}, r"join what it subscribes to.*vouchers/default"),
+        (left(), {}, r"subscriptions differ.*vouchers/default"),
         (inner(), {}, None),
-        (left(wait=30), {"message_timeout_secs": 30}, "waits 30 s for what may be missing"),
+        (left(wait=30), {"message_timeout_secs": 30}, "waits 30 s for missing tuples"),
     ):
         streams = ("vouchers",) if fault and "waits" in fault else ()
         feeders, topology = wired(bolt, *streams)

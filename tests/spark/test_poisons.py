@@ -16,6 +16,7 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.spouts import IteratorSpout
+from sparkstorm.tasks.report import LINES
 
 pytestmark = pytest.mark.spark
 
@@ -134,12 +135,25 @@ def counted_first(spout: Any, bolt: Any) -> ss.Topology:
     return builder.create_topology()
 
 
+class _Texts(logging.Handler):
+    """Collects the lines that components log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the line of a component."""
+        self.texts.append(record.__dict__["line"].text)
+
+
 def run_all(
     topology: ss.Topology, session: Any, patience: float = _PATIENCE_SECS, **config: Any
 ) -> tuple[ss.Statistics, list[Any], list[str]]:
     """Run to the end; return the statistics, what ``count`` emitted, and the lines logged."""
     seen: list[Any] = []
-    lines: list[str] = []
+    lines = _Texts()
+    logging.getLogger(LINES).addHandler(lines)
     settings = {"batch_min_messages": 10_000, "max_retries": 3, "retry_backoff_secs": 0.01}
     run = ss.submit(
         topology,
@@ -148,12 +162,12 @@ def run_all(
         config={**settings, **config},
         taps=["count"],
         on_tap=lambda key, task, rows: seen.extend(rows),
-        on_log=lambda line: lines.append(line.text),
     )
     try:
         assert run.wait_until_drained(patience), run
-        return run.statistics(), seen, lines
+        return run.statistics(), seen, lines.texts
     finally:
+        logging.getLogger(LINES).removeHandler(lines)
         run.stop(drain=False)
 
 

@@ -12,8 +12,12 @@ from dataclasses import dataclass, field
 from typing import final
 
 from sparkstorm.metrics import TaskMetrics
+from sparkstorm.texts.logs import logger_of
 
-__all__ = ["LogLine", "Report", "capture_prints", "newest"]
+__all__ = ["LINES", "LogLine", "Report", "capture_prints", "log_line", "newest"]
+
+LINES = "sparkstorm.topology"
+"""The parent of the loggers of components."""
 
 _MAX_LINES = 1000
 """The most lines of a task in a batch; further lines are only counted."""
@@ -40,6 +44,16 @@ class LogLine:
     level: str
     text: str
     trace: str = ""
+
+
+def log_line(line: LogLine) -> None:
+    """Log a component's line in the driver, by the logger ``sparkstorm.topology.COMPONENT``.
+
+    A printed line has the level INFO. Handlers find the whole :class:`LogLine` as ``record.line``.
+    """
+    level = logging.getLevelNamesMapping().get(line.level.upper(), logging.INFO)
+    logger = logger_of(f"{LINES}.{line.component}" if line.component else LINES)
+    logger.log(level, "%s", line.text, extra={"trace": line.trace, "line": line})
 
 
 @final

@@ -149,7 +149,6 @@ def runner_on(files: MemoryFiles, bears: bool, sink: MemorySink | None = None) -
         ),
         clock=ManualClock(),
         files=files,
-        on_log=lambda line: None,
     )
 
 

@@ -110,7 +110,6 @@ def runner_on(
         config=ss.Config(max_retries=0, batch_max_messages=10),
         clock=clock or ManualClock(),
         files=files,
-        on_log=lambda line: None,
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 import sparkstorm as ss
 from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.checkpoint.files import MemoryFiles
-from sparkstorm.dead_letters import DeadLetterOffice, LetterStore
+from sparkstorm.dead_letters import DeadLetterQueue, LetterStore
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.hosted.task import HostedTask
@@ -124,7 +124,7 @@ def plan_of(
 def partitioned(store: LetterStore | None = None, **config: Any) -> PartitionedTask:
     plan = plan_of(Numbers(), **config)
     number = plan.tasks["spout"].start
-    task = PartitionedTask(plan, "spout", number, lambda *_: None, office(store))
+    task = PartitionedTask(plan, "spout", number, dead_letters(store))
     task.recover(None, now=0.0)
     NUMBERS[task] = RootNumbers()
     return task
@@ -163,8 +163,8 @@ def ask(
     return found
 
 
-def office(store: LetterStore | None = None) -> DeadLetterOffice:
-    return DeadLetterOffice("t", store or LetterStore(MemoryFiles()), ManualClock())
+def dead_letters(store: LetterStore | None = None) -> DeadLetterQueue:
+    return DeadLetterQueue("t", store or LetterStore(MemoryFiles()), ManualClock())
 
 
 def quoting(number: int) -> ss.Failure:
@@ -357,7 +357,7 @@ class TestPartitionedTask:
 def hosted(spout: ss.Spout) -> HostedTask:
     plan = plan_of(spout)
     number = plan.tasks["spout"].start
-    task = HostedTask(plan, "spout", number, lambda *_: None, threading.Event(), office())
+    task = HostedTask(plan, "spout", number, threading.Event(), dead_letters())
     task.open()
     return task
 

@@ -1,4 +1,4 @@
-"""Where a letter goes: to a sink of the user's, and if there is none, or it fails, to the files."""
+"""The queue of a run's dead letters: to the user's sink, or else to the files."""
 
 import importlib
 import threading
@@ -13,7 +13,7 @@ from sparkstorm.errors import CheckpointError, ConfigError
 from sparkstorm.texts.credentials import untold
 from sparkstorm.texts.logs import logger_of
 
-__all__ = ["DeadLetterOffice", "Desk", "Sink", "find_sink"]
+__all__ = ["DeadLetterQueue", "QueueWriter", "Sink", "find_sink"]
 
 Sink: TypeAlias = Callable[[list[DeadLetter]], object]
 """Takes letters and keeps them, durably on return; if it raises, the files keep them instead."""
@@ -22,14 +22,14 @@ _logger = logger_of("sparkstorm.dead_letters")
 
 
 @final
-class DeadLetterOffice:
+class DeadLetterQueue:
     """The dead letters of one run; thread-safe.
 
     Args:
         topology: the topology's name.
         store: the files.
-        clock: where the time comes from.
-        run: a name for this driver's life.
+        clock: the source of time.
+        run: the id of this run.
         where: options of ``sparkstorm dead-letters`` that lead to the files, for people.
     """
 
@@ -55,46 +55,49 @@ class DeadLetterOffice:
         """How often a sink raised."""
         return self._sink_faults
 
-    def desk(self, config: Config) -> "Desk":
-        """Return what writes the letters of one spout, with that spout's settings.
+    def writer(self, config: Config) -> "QueueWriter":
+        """Return the writer of one spout's letters, by the spout's settings.
 
         Raises:
             ConfigError: there is no such sink.
         """
-        return Desk(self, find_sink(config.dead_letter_sink), keep=config.dead_letters == "files")
+        return QueueWriter(
+            self, find_sink(config.dead_letter_sink), keep=config.dead_letters == "files"
+        )
 
     def count(self, letters: int, faults: int) -> None:
-        """Note what a desk has done."""
+        """Add to the counts of written letters and of faults of sinks."""
         with self._lock:
             self._written += letters
             self._sink_faults += faults
 
 
 @final
-class Desk:
-    """Writes the letters of one spout; made by :meth:`DeadLetterOffice.desk`."""
+class QueueWriter:
+    """The writer of one spout's letters; made by :meth:`DeadLetterQueue.writer`."""
 
-    def __init__(self, office: DeadLetterOffice, sink: Sink | None, *, keep: bool) -> None:
-        self.office = office
+    def __init__(self, dead_letters: DeadLetterQueue, sink: Sink | None, *, keep: bool) -> None:
+        self.dead_letters = dead_letters
         self.keeps = keep
         self._sink = sink
 
-    def post(self, letters: Sequence[DeadLetter]) -> None:
-        """Keep these letters, durably on return; nothing at all if dead letters are off.
+    def write(self, letters: Sequence[DeadLetter]) -> None:
+        """Keep letters, durably on return; do nothing if dead letters are off.
 
         Raises:
-            CheckpointError: they cannot be kept, so their messages must not be forgotten.
+            CheckpointError: the letters cannot be kept, so their messages must not be forgotten.
         """
         if not self.keeps or not letters:
             return
+        # A failing sink must not lose letters: then the files take them.
         faults = 0
         if self._sink is None or (faults := self._hand_over(self._sink, letters)):
             self._write(letters)
-        self.office.count(len(letters), faults)
+        self.dead_letters.count(len(letters), faults)
 
     def _write(self, letters: Sequence[DeadLetter]) -> None:
         try:
-            self.office.store.write(letters)
+            self.dead_letters.store.write(letters)
         except Exception as error:  # noqa: BLE001 - a store of any kind
             raise CheckpointError(
                 f"dead letters of {letters[0].spout!r} could not be written: "
@@ -118,7 +121,7 @@ class Desk:
 
 
 def find_sink(named: Any) -> Sink | None:
-    """Return the sink that a setting names: a callable, ``"module:function"``, or None.
+    """Return the sink of a setting: a callable, ``"module:function"``, or None.
 
     >>> find_sink("builtins:print") is print
     True

@@ -1,4 +1,4 @@
-"""Ctrl-C: once to drain and stop, twice to stop at once."""
+"""Interrupts: Ctrl-C once drains and stops, twice stops at once."""
 
 import signal
 import threading
@@ -6,16 +6,16 @@ from contextlib import ExitStack
 from types import FrameType, TracebackType
 from typing import final
 
-__all__ = ["StopSignals"]
+__all__ = ["Interrupts"]
 
 
 @final
-class StopSignals:
-    """While it lasts, the first SIGINT or SIGTERM sets ``asked``, the second ``at_once``.
+class Interrupts:
+    """A context in which the first SIGINT or SIGTERM sets ``asked``, the second ``at_once``.
 
-    Only a third raises KeyboardInterrupt: an exception that comes up anywhere may be swallowed
-    (in a finalizer, say), an event is not. To be entered after Spark has started, which sets
-    handlers of its own, and on the main thread.
+    Only a third signal raises KeyboardInterrupt. An exception may be swallowed where it comes up
+    (in a finalizer, for example); an event stays set. Enter the context on the main thread, after
+    Spark has started, since Spark sets handlers of its own.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class StopSignals:
         self.at_once = threading.Event()
         self._restore = ExitStack()
 
-    def __enter__(self) -> "StopSignals":
+    def __enter__(self) -> "Interrupts":
         for number in (signal.SIGINT, signal.SIGTERM):
             self._restore.callback(signal.signal, number, signal.signal(number, self._handle))
         return self
