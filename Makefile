@@ -3,7 +3,7 @@
 # PYTHON   the Python to make the virtual environment with   make setup PYTHON=python3.12
 # VENV     where that environment is                         make test VENV=/tmp/venv
 # TEXT     the text whose words the demo counts              make demo TEXT=book.txt
-# ARGS     more arguments for pytest or the benchmark        make test-unit ARGS="-k ledger -x"
+# ARGS     more arguments for pytest or the benchmark        make quick ARGS="-k ledger -x"
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -21,6 +21,8 @@ PYTEST := $(VENV)/bin/python -m pytest --timeout=300
 # Two processes, each with a Spark session of its own; a file's tests stay together, and those that
 # wait for clusters and servers do not come last, when nothing else is left to do beside them.
 IN_TWO := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
+# Many short tests: whichever process is done first takes over some that the other has still to do.
+SHARED := --numprocesses=2 --dist=worksteal
 LOCK := $(VENV_LOCK)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
 	--generate-hashes --custom-compile-command "make lock"
 
@@ -34,10 +36,13 @@ PLAIN := tests/unit/execution tests/unit/test_tuples.py $(addprefix tests/behavi
 # What runs for each tuple, as Python and as what Cython needs to make C of it.
 HOT := $(wildcard src/sparkstorm/*.pxd src/sparkstorm/*/*.pxd)
 
+# Rewriting the tests' assertions takes pytest two seconds, unless it may keep what it has written.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup java demo test test-unit test-plain test-all check fmt lint types docs bench lock clean
+.PHONY: help setup java demo quick test test-unit test-plain test-all check fmt lint types docs bench lock clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -50,8 +55,11 @@ demo: java $(COMPILED) ## Count the words of a text on a local Spark, every mess
 test: java lint types test-plain ## Run all checks, and all tests but the slow ones.
 	@$(PYTEST) $(IN_TWO) -m "not slow" $(ARGS)
 
-test-unit: $(COMPILED) ## Run the tests that need no Java, in seconds.
-	@$(PYTEST) -m "not slow" $(UNIT) $(ARGS)
+quick: $(COMPILED) ## Run the short tests of the pure tiers, with few examples, in ten seconds.
+	@HYPOTHESIS_PROFILE=quick $(PYTEST) $(SHARED) -m "not (slow or process or sweep)" $(UNIT) $(ARGS)
+
+test-unit: $(COMPILED) ## Run all tests that need no Java, in half a minute.
+	@$(PYTEST) $(SHARED) -m "not slow" $(UNIT) $(ARGS)
 
 test-plain: $(COMPILED) ## Test what is compiled as plain Python, as it runs where there is no C compiler.
 	@PLAIN_PYTHON=1 $(PYTEST) --numprocesses=2 --dist=loadfile -m "not slow and not spark" $(PLAIN)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sparkstorm as ss
@@ -265,7 +265,6 @@ class NaiveJoin:
 
 
 @given(histories)
-@settings(max_examples=150)
 def test_joins_are_those_of_a_naive_join(history: list[Any]) -> None:
     """Whatever comes when, with images lost in between: same results, acks and failures."""
     timeout, wait = 19, 6  # seconds; pauses are multiples of 3, so no age is on the edge

@@ -78,7 +78,7 @@ def held(runner: LocalRunner) -> int:
 
 
 @given(actions, st.sampled_from(["memory", "rocksdb"]), st.sampled_from([0, 2000, 1 << 30]))
-@settings(max_examples=60)
+@settings(max_examples=settings.default.max_examples // 2)
 def test_every_message_ends_once_and_nothing_stays_held(
     history: list[tuple[str, int]], backend: Literal["memory", "rocksdb"], room: int
 ) -> None:

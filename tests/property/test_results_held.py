@@ -131,7 +131,7 @@ class Play:
 
 
 @given(actions, st.sampled_from(["memory", "rocksdb"]))
-@settings(max_examples=50)
+@settings(max_examples=settings.default.max_examples // 2)
 @example([("item", 37), ("close", 4), ("other process", 1), ("release", 1)], "memory")
 @example(
     [("item", 37), ("wait", 1), ("item", 37), ("close", 4), ("wait", 1), ("wait", 1)], "memory"

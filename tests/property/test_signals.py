@@ -113,4 +113,6 @@ class SignalsMachine(RuleBasedStateMachine):
 
 
 TestSignals = SignalsMachine.TestCase
-TestSignals.settings = settings(max_examples=60, stateful_step_count=20)
+TestSignals.settings = settings(
+    max_examples=settings.default.max_examples // 2, stateful_step_count=20
+)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sparkstorm as ss
@@ -150,7 +150,6 @@ def play(
 
 
 @given(window=time_windows, history=batches, lag=st.integers(0, 5), pauses=st.data())
-@settings(max_examples=100)
 def test_windows_by_event_time(
     window: Any, history: list[list[tuple[str, int]]], lag: int, pauses: Any
 ) -> None:
@@ -183,7 +182,6 @@ def test_windows_by_event_time(
     history=batches,
     pauses=st.lists(st.integers(1, 9), min_size=8, max_size=8),
 )
-@settings(max_examples=100)
 def test_windows_by_processing_time(
     window: Any, history: list[list[tuple[str, int]]], pauses: list[int]
 ) -> None:
@@ -204,7 +202,6 @@ def test_windows_by_processing_time(
     st.integers(1, 6).flatmap(lambda n: st.builds(CountWindow, st.just(n), st.integers(1, n))),
     st.lists(st.lists(st.sampled_from([("a", 0), ("b", 0)]), min_size=4, max_size=12), max_size=4),
 )
-@settings(max_examples=80)
 def test_windows_by_count(window: CountWindow, history: list[list[tuple[str, int]]]) -> None:
     """The last ``size`` of a key, after ``every`` new ones; acked once no later one needs them."""
     came: dict[str, list[int]] = {"a": [], "b": []}

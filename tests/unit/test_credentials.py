@@ -246,6 +246,7 @@ def test_settings_of_the_user_are_not_shown() -> None:
     assert "http://host" in repr(config)
 
 
+@pytest.mark.process
 def test_a_process_that_unpickles_a_secret_masks_it() -> None:
     """Executors get the topology pickled, and tell the driver of errors."""
     data = pickle.dumps([Secret(PASSWORD)])

@@ -88,6 +88,7 @@ class When(ss.BasicBolt):
         collector.emit([tup["n"], self.context.batch, self.context.batch_time])
 
 
+@pytest.mark.sweep
 def test_windows_do_not_mind_a_clock_that_is_wrong_for_a_while() -> None:
     """A single batch at a wrong time would close all windows until that time comes."""
     clock, builder = ManualClock(), ss.TopologyBuilder()

@@ -164,6 +164,7 @@ def plan_of(spout: Any, other: Any = None, *, bolt: Any = None, **settings: Any)
 MOMENTS = [(moment, n) for moment in ("planned", "run", "finished", "committed") for n in (0, 2, 4)]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("moment", "number"), MOMENTS)
 def test_partitioned_spout(moment: str, number: int) -> None:
     """After a crash at any moment every message is acked exactly once."""
@@ -178,6 +179,7 @@ def test_partitioned_spout(moment: str, number: int) -> None:
     assert max(Counter(first.taps + second.taps).values()) == 1
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("moment", "number"), MOMENTS[:6])
 def test_crash_after_crash(moment: str, number: int) -> None:
     """A driver that dies on the very batch that it has just taken over loses nothing either."""
@@ -193,6 +195,7 @@ def test_crash_after_crash(moment: str, number: int) -> None:
     assert acks + Counter(last.spout.acks) == Counter(range(TOTAL))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("moment", ["run", "finished", "committed"])
 @pytest.mark.parametrize("before", ["planned", "run", "finished"])
 def test_crash_of_the_driver_that_took_over(before: str, moment: str) -> None:
@@ -360,6 +363,7 @@ def _fresh() -> None:
     World.given_up.clear()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("bad", "retries"), [(0, 2), (500, 0), (500, 16), (1000, 2)])
 @pytest.mark.usefixtures("_fresh")
 def test_a_message_that_kills_the_driver_reaches_its_limit(
@@ -379,6 +383,7 @@ def test_a_message_that_kills_the_driver_reaches_its_limit(
     assert deaths <= 4 + retries + 1
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("retries", [0, 2, 16])
 @pytest.mark.usefixtures("_fresh")
 def test_a_hosted_message_that_kills_the_driver_reaches_its_limit(retries: int) -> None:

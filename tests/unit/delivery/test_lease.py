@@ -185,6 +185,7 @@ class TestHolder:
         assert me.is_local
         assert not me.has_died()
 
+    @pytest.mark.process
     def test_a_process_that_was_killed_has_died(self) -> None:
         """Also while nobody has collected it yet, and although its pid still stands for it."""
         code = (

@@ -176,6 +176,7 @@ def changes_of(files: DyingFiles, **options: Any) -> int:
     return files.changes
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("moment", range(1, 2 * changes_of(DyingFiles()) + 1))
 def test_a_crash_loses_no_letter_and_makes_none_twice(moment: int) -> None:
     """Before or after any change of any file: every bad number is one letter in the end."""
@@ -224,6 +225,7 @@ def asked(sink: MemorySink | None = None) -> DyingFiles:
     return files
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("moment", range(1, 2 * changes_of(asked(), bears=True) + 1))
 def test_a_crash_during_a_replay_loses_no_letter(moment: int) -> None:
     """A letter is there until its replay is committed; the next driver does what is left."""
@@ -258,6 +260,7 @@ def test_a_replay_that_cannot_be_written_down_is_done_by_the_next_run() -> None:
     assert letters(files) == Counter(BAD)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("moment", range(1, 2 * changes_of(asked()) + 1))
 def test_a_crash_during_a_replay_that_fails(moment: int) -> None:
     """Each letter is there at any time, and replayed once by one request if nothing crashes."""
@@ -273,6 +276,7 @@ def test_a_crash_during_a_replay_that_fails(moment: int) -> None:
     assert RequestBox(LetterStore(files)).names() == []
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "moment", range(1, 2 * changes_of(asked(sink := MemorySink()), bears=True, sink=sink) + 1)
 )
@@ -368,6 +372,7 @@ STREAM = Stream("n int")
 SPLIT = ss.Split(count=2, data={}, only=(1, 3))
 
 
+@pytest.mark.process
 class TestPayloads:
     def test_read_here_and_apart(self) -> None:
         expected = [((1,), "", {"raw": b"1"}), ((3,), "", {"raw": b"3"})]

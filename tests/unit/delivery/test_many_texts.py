@@ -1,5 +1,7 @@
 """Errors that quote their message: as many texts as messages, and yet one cause for people."""
 
+import pytest
+
 import sparkstorm as ss
 from sparkstorm.execution.report import LogLine
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock
@@ -41,6 +43,7 @@ def run(bolt: ss.BasicBolt, ackers: int) -> tuple[FeederSpout, list[LogLine]]:
     return feeder, lines
 
 
+@pytest.mark.sweep
 def test_every_message_fails_and_some_keep_their_text() -> None:
     """The others share one that says so; the log names five, and no more."""
     feeder, lines = run(Away(), ackers=1)

@@ -128,6 +128,7 @@ def touches(count: int, *, passes: bool) -> int:
     return touched
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("passes", [True, False])
 def test_each_letter_costs_the_same_however_many_there_are(passes: bool) -> None:
     """Those that fail again are written together; only files of what has ended are looked into."""

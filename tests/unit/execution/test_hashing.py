@@ -59,6 +59,7 @@ def test_version_1_never_changes(value: Any, expected: int) -> None:
     assert hash_value(value) == expected
 
 
+@pytest.mark.process
 def test_the_hash_is_the_same_in_another_process() -> None:
     """Python's own hash of text is not: it has a seed of its own in each process."""
     code = (

@@ -69,7 +69,7 @@ both_back_ends = pytest.mark.parametrize("in_memory", [True, False], ids=["memor
 
 @both_back_ends
 @given(history=batches, most_log=st.integers(1, 4))
-@settings(max_examples=200)
+@settings(max_examples=settings.default.max_examples * 2)
 def test_every_process_sees_what_was_committed(
     in_memory: bool, history: list[tuple[int, Any, str, set[int]]], most_log: int
 ) -> None:
@@ -230,6 +230,7 @@ def test_an_image_that_lags_behind_reads_no_snapshot(
     assert len(reads) <= len(images)
 
 
+@pytest.mark.sweep
 def test_a_chunk_that_is_not_written_breaks_the_log_off() -> None:
     """A batch that changes more than there is is a snapshot alone: no older image catches up."""
     store, here, there = MemoryStore(), StateImage(), StateImage()
@@ -244,6 +245,7 @@ def test_a_chunk_that_is_not_written_breaks_the_log_off() -> None:
     assert [key for key in store._committed if key.startswith("log/")] == ["log/2", "log/3"]
 
 
+@pytest.mark.sweep
 def test_a_large_log_is_replaced_by_a_snapshot() -> None:
     """The log's items stay within about the size of the state, so that reading it stays cheap."""
     store, image = MemoryStore(), StateImage()
