@@ -54,7 +54,13 @@ elif _stale := _newer_than_compiled():
     pytest.exit(f"run `make setup`: changed since it was compiled: {', '.join(_stale)}", 4)
 
 
+from sparkstorm.testing.servers import guarded  # noqa: E402 - now that it is clear which modules
+
 # --- all tests ---------------------------------------------------------------------------------
+
+# Whatever a test starts ends with the process that runs the tests, even if that one is killed: each
+# xdist worker has a mark of its own, which its servers, drivers and JVMs inherit.
+os.environ.update(guarded())
 
 # The JVMs of tests live for a minute or so: compiling twice costs them a sixth of the two cores.
 for _variable in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from sparkstorm.errors import EnvironmentFault
+from sparkstorm.testing.servers.guardian import guarded
 
 __all__ = ["LOOK_SECS", "STOP_SECS", "ServerProcess", "ask", "free_ports", "run"]
 
@@ -29,7 +30,8 @@ _LOG_LINES = 15
 class ServerProcess(ABC):
     """A server with a folder of its own; a context manager that starts and stops it.
 
-    ``kill`` ends it as a crash would, ``start`` starts it again on the same folder and ports.
+    ``kill`` ends it as a crash would, ``start`` starts it again on the same folder and ports. If
+    this process is killed or interrupted, the server ends, too (:mod:`guardian`).
     """
 
     _user: str | None = None
@@ -67,6 +69,7 @@ class ServerProcess(ABC):
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                env={**os.environ, **guarded()},
                 user=self._user,
             )
         deadline = time.monotonic() + _START_SECS
@@ -128,7 +131,12 @@ def run(command: list[str], what: str, user: str | None = None) -> None:
         EnvironmentFault: it has failed; the text says what it printed last.
     """
     done = subprocess.run(  # noqa: S603 - our own command
-        command, capture_output=True, text=True, user=user, cwd="/"
+        command,
+        capture_output=True,
+        text=True,
+        user=user,
+        cwd="/",
+        env={**os.environ, **guarded()},
     )
     if done.returncode:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-_LOG_LINES:])
