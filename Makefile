@@ -30,11 +30,11 @@ LOCK := $(VENV_LOCK)/bin/uv pip compile --quiet --upgrade --universal --python-v
 UNIT := $(wildcard tests/unit tests/property tests/plan) tests/test_layers.py src/sparkstorm
 
 # What the compiled modules do, to be tested a second time without the compiler's help.
-PLAIN := tests/unit/execution tests/unit/test_tuples.py $(addprefix tests/behaviour/test_, bolts.py \
+PLAIN := tests/unit/packets tests/unit/state tests/unit/tasks tests/unit/test_tuples.py $(addprefix tests/behaviour/test_, bolts.py \
 	failures.py held_tuples.py storm_integration.py tracking.py unreadable_values.py)
 
 # What runs for each tuple, as Python and as what Cython needs to make C of it.
-HOT := $(wildcard src/sparkstorm/*.pxd src/sparkstorm/*/*.pxd)
+HOT := $(shell find src -name "*.pxd")
 
 # Rewriting the tests' assertions takes pytest two seconds, unless it may keep what it has written.
 unexport PYTHONDONTWRITEBYTECODE

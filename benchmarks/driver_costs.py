@@ -18,19 +18,20 @@ from sparkstorm.acking.ids import U64, make_root, seeds
 from sparkstorm.acking.ledger import Ledger
 from sparkstorm.acking.shares import Entries
 from sparkstorm.acking.tally import HeldRoots, RootIndex, RootRange, Tally, TallyResult
+from sparkstorm.batches.batch_plan import BatchPlan
+from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.batches.counts import Counts
+from sparkstorm.batches.events.ended_roots import EndedRoots
+from sparkstorm.batches.job_result import JobResult
+from sparkstorm.batches.spout_tasks import SpoutTasks
+from sparkstorm.checkpoint.engine_log import EngineLog
+from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.dead_letters import DeadLetterOffice, LetterStore
-from sparkstorm.delivery.coordinator import Coordinator
-from sparkstorm.delivery.counts import Counts
-from sparkstorm.delivery.engine_log import EngineLog
-from sparkstorm.delivery.files import MemoryFiles
-from sparkstorm.delivery.hosted import HostedTask
-from sparkstorm.delivery.plans import BatchPlan
-from sparkstorm.delivery.signals import Signals
-from sparkstorm.delivery.spout_tasks import SpoutTasks
-from sparkstorm.execution.acker import decode_result, encode_result
-from sparkstorm.execution.packet import Kind, Packet, PacketWriter
+from sparkstorm.packets.packet import Kind, Packet, PacketWriter
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
+from sparkstorm.sources.hosted.task import HostedTask
+from sparkstorm.tasks.acker import decode_result, encode_result
 from sparkstorm.testing import ManualClock
 from sparkstorm.testing.spouts import FeederSpout
 
@@ -153,8 +154,8 @@ def batches(partitions: int, *, spouts: int, each: int = 100) -> float:
         for n, tally in enumerate(tallies):
             mine = roots[roots % np.uint64(len(tallies)) == n]
             tally.add(Entries(mine, seeds(mine)))
-        rows = rows_of(tallies)
-        spent += cpu_secs(lambda n=number, rows=rows: coordinator.finish(n, rows, 1.0))
+        result = JobResult(rows=rows_of(tallies), secs=1.0)
+        spent += cpu_secs(lambda n=number, result=result: coordinator.finish(n, result))
     return spent / 4
 
 
@@ -241,7 +242,7 @@ def signals(holders: int, roots: int) -> tuple[float, int]:
     plan = plan_of(FeederSpout("n int"), bolts=holders)
     tasks = np.array(plan.tasks["hold"], np.int32)
     every = np.arange(roots, dtype=np.uint64)
-    made = Signals(plan)
+    made = EndedRoots(plan)
     held = HeldRoots(every, tasks[(every % np.uint64(holders)).astype(np.int64)])
     failed = FailedRoots.alike(every, failure_of(1, "away"))
     sent = 0

@@ -16,7 +16,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import sparkstorm as ss
-from sparkstorm.delivery.files import LocalFiles
+from sparkstorm.checkpoint.files import LocalFiles
 from sparkstorm.spark.driver.session import make_session
 
 BATCHES = 60

@@ -12,12 +12,13 @@ from benchmarks.run_result import MemoryResult
 from sparkstorm.acking.ids import seeds
 from sparkstorm.acking.shares import Entries
 from sparkstorm.acking.tally import Tally
-from sparkstorm.delivery.coordinator import Coordinator
-from sparkstorm.delivery.engine_log import EngineLog
-from sparkstorm.delivery.files import LocalFiles
-from sparkstorm.execution.acker import encode_result
-from sparkstorm.execution.packet import Kind, PacketWriter
+from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.batches.job_result import JobResult
+from sparkstorm.checkpoint.engine_log import EngineLog
+from sparkstorm.checkpoint.files import LocalFiles
+from sparkstorm.packets.packet import Kind, PacketWriter
 from sparkstorm.planning.passes import make_plan
+from sparkstorm.tasks.acker import encode_result
 from sparkstorm.testing import ManualClock
 
 _PENDING = 200_000
@@ -96,4 +97,4 @@ def _batch(coordinator: Coordinator, number: int, *, open_all: bool) -> None:
         held.append(roots[keep])
     tally.hold(np.concatenate(held))
     row = PacketWriter(1).for_driver(Kind.OUTCOME, encode_result(tally.result()))
-    coordinator.finish(number, [row], secs=1.0)
+    coordinator.finish(number, JobResult(rows=[row], secs=1.0))

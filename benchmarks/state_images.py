@@ -21,8 +21,8 @@ import sparkstorm as ss
 from benchmarks.large_state import mib, resident_bytes
 from benchmarks.numbered_spout import NumberedSpout
 from benchmarks.spark_settings import SPARK_SETTINGS, spark_session
-from sparkstorm.execution.state_log import StateImage
 from sparkstorm.spark.worker import runtime
+from sparkstorm.state.log import StateImage
 
 KEYS = 600_000
 TOUCHED = 1_000_000

@@ -21,9 +21,9 @@ import sparkstorm as ss
 from benchmarks.large_state import mib
 from benchmarks.numbered_spout import NumberedSpout
 from sparkstorm.bolts import CountWindow, Window, WindowBolt
-from sparkstorm.execution.job import StageJob
-from sparkstorm.execution.packet import read_head
+from sparkstorm.packets.packet import read_head
 from sparkstorm.planning.plan import StageKind
+from sparkstorm.tasks.job import StageJob
 from sparkstorm.testing import LocalRunner
 
 TUPLES = 20_000

@@ -18,40 +18,41 @@ SRC = Path(__file__).parents[1] / "src"
 
 # --- the table: each layer, from the bottom up, with what it may import beside itself -----------
 
-TEXT = {"credentials", "showing"}
-VALUES = TEXT | {"_version", "clock", "config", "errors", "java", "logs", "metrics"}
+VALUES = {"texts", "_version", "clock", "config", "errors", "java", "metrics"}
 VALUES |= {"streams", "tuples", "verdicts"}
 CORE = VALUES | {"acking", "components", "topology", "planning"}
-EDGE = VALUES | {"components", "topology", "delivery.retry", "dead_letters"}
-ENGINE = CORE | {"execution", "dead_letters", "delivery"}
+FILES = {"checkpoint.files", "checkpoint.seal"}
+EDGE = VALUES | {"components", "topology", "sources.retry", "dead_letters"}
+ENGINE = CORE | {"packets", "state", "tasks", "dead_letters", "checkpoint", "sources", "batches"}
 
 MAY_IMPORT: dict[str, set[str]] = {
-    "credentials": set(),
-    "showing": {"credentials"},
-    "errors": {"showing"},
-    **{value: TEXT | {"errors"} for value in VALUES - TEXT - {"errors"}},
+    "texts.credentials": set(),
+    "texts.showing": {"texts.credentials"},
+    "errors": {"texts.showing"},
+    "texts": {"texts.credentials", "texts.showing", "errors"},
+    **{value: {"texts", "errors"} for value in VALUES - {"errors", "texts"}},
     "acking": {"errors", "verdicts"},
     "components": VALUES,
     "topology": VALUES | {"components"},
     "planning": VALUES | {"components", "topology"},
-    "execution": CORE,
-    "delivery.files": {"errors"},
-    "delivery.seal": {"errors", "delivery.files"},
-    "dead_letters": VALUES | {"delivery.files", "delivery.seal"},
-    "delivery": CORE | {"execution", "dead_letters", "delivery.files", "delivery.seal"},
+    "packets": CORE,
+    "state": CORE | {"packets"},
+    "tasks": CORE | {"packets", "state"},
+    "checkpoint.files": {"errors"},
+    "checkpoint.seal": {"errors", "checkpoint.files"},
+    "checkpoint": CORE | FILES,
+    "dead_letters": VALUES | FILES,
+    "sources": CORE | {"packets", "state", "tasks", "checkpoint", "dead_letters"},
+    "batches": CORE | {"packets", "state", "tasks", "checkpoint", "dead_letters", "sources"},
     "spouts": EDGE,
     "bolts": VALUES | {"components"},
-    "multilang": EDGE,
-    "observability": EDGE,
     "kafka": EDGE,
     "postgres": VALUES | {"components"},
     "local": ENGINE,
     "spark": ENGINE,
     "testing": ENGINE | {"local"},
     "testing.plugin": ENGINE | {"local", "spark"},
-    "cli": ENGINE
-    | EDGE
-    | {"spouts", "bolts", "multilang", "observability", "kafka", "local", "spark", "testing"},
+    "cli": ENGINE | EDGE | {"spouts", "bolts", "kafka", "local", "spark", "testing"},
 }
 """A dotted name is one module, and stands before its package."""
 
@@ -228,11 +229,11 @@ def test_importing_the_package_loads_no_spark() -> None:
         ({"acking/a.py": "from sparkstorm.tuples import Tuple"}, "acking may import errors"),
         ({"acking/a.py": "import pandas"}, "acking uses only numpy"),
         ({"planning/a.py": "from sparkstorm.local import x"}, "planning may import"),
-        ({"execution/a.py": "from sparkstorm import delivery"}, "execution may import"),
+        ({"tasks/a.py": "from sparkstorm import batches"}, "tasks may import"),
         ({"spark/a.py": "def f():\n    import sparkstorm.local"}, "spark may import"),
         ({"spark/driver/a.py": "import sparkstorm.spark.worker.b"}, "different processes"),
         ({"local/a.py": "from pyspark.sql import Row"}, "pyspark belongs to spark"),
-        ({"spouts/a.py": "from sparkstorm.delivery.hosted import x"}, "spouts may import"),
+        ({"spouts/a.py": "from sparkstorm.sources.hosted.task import x"}, "spouts may import"),
         ({"topology/a.py": "from sparkstorm import Bolt"}, "name the module that defines it"),
         ({"topology/a.py": "from .graph import x"}, "write the whole name"),
         ({"__init__.py": "from sparkstorm.spark.runner import x"}, "only __getattr__ may load"),
@@ -248,7 +249,7 @@ def test_importing_the_package_loads_no_spark() -> None:
 )
 def test_the_check_catches(tmp_path: Path, planted: dict[str, str], fault: str) -> None:
     """A planted breach is found, and nothing else is."""
-    plant(tmp_path, {"delivery/__init__.py": "", "local/__init__.py": "", **planted})
+    plant(tmp_path, {"batches/__init__.py": "", "local/__init__.py": "", **planted})
     found = faults_of(tmp_path)
     assert found, "nothing was found"
     assert [line for line in found if fault not in line] == []
@@ -264,7 +265,7 @@ def test_the_check_lets_pass_what_is_allowed(tmp_path: Path) -> None:
             "acking/ids.py": "import math\nimport numpy as np\nfrom sparkstorm.errors import x",
             "cli/main.py": "from sparkstorm.testing.plugin import x",
             "spark/driver/a.py": "import pyspark\nfrom sparkstorm.spark.link import x",
-            "spouts/a.py": "from sparkstorm.delivery.retry import x",
+            "spouts/a.py": "from sparkstorm.sources.retry import x",
             "testing/plugin.py": "def f():\n    import pyspark, sparkstorm.spark.runner",
         },
     )

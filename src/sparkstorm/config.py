@@ -12,8 +12,8 @@ from pydantic import (
     model_validator,
 )
 
-from sparkstorm.credentials import hidden
 from sparkstorm.errors import ConfigError
+from sparkstorm.texts.credentials import hidden
 
 __all__ = ["COMPONENT_KEYS", "Config", "setting_name"]
 

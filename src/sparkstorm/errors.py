@@ -22,7 +22,7 @@
 
 from collections.abc import Sequence
 
-from sparkstorm.showing import visible_lines
+from sparkstorm.texts.showing import visible_lines
 
 __all__ = [
     "AttributeStateError",

@@ -9,8 +9,8 @@ from typing import Any
 
 from sparkstorm.components.committer import CommitterBolt, Transaction
 from sparkstorm.config import Config
-from sparkstorm.credentials import Secret
 from sparkstorm.errors import ConfigError, EnvironmentFault
+from sparkstorm.texts.credentials import Secret
 
 try:
     import psycopg

@@ -10,8 +10,8 @@ import cloudpickle
 import pytest
 
 from sparkstorm import Config, Statistics, Topology
-from sparkstorm.execution.report import LogLine
 from sparkstorm.planning.plan import StreamKey
+from sparkstorm.tasks.report import LogLine
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock, wait_until
 
 _PATIENCE_SECS = 60.0

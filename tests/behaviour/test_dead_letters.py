@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import sparkstorm as ss
+from sparkstorm.checkpoint.files import LocalFiles, MemoryFiles
 from sparkstorm.components.context import TaskContext
 from sparkstorm.dead_letters import DeadLetter, LetterStore
 from sparkstorm.dead_letters.requests import RequestBox
-from sparkstorm.delivery.files import LocalFiles, MemoryFiles
 from sparkstorm.spouts import IteratorSpout, LinesSpout, ReplayingSpout
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import sparkstorm as ss
-from sparkstorm.delivery.files import MemoryFiles
+from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.errors import AttributeStateError
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock
 
@@ -73,7 +73,7 @@ def paired(bolt: Any = None) -> tuple[FeederSpout, ss.Topology]:
 
 def held(runner: LocalRunner) -> int:
     """How many tuples the committed state holds, read anew as after a restart."""
-    from sparkstorm.execution.state_log import StateImage
+    from sparkstorm.state.log import StateImage
 
     count = 0
     for store in runner._jobs.stores().values():

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import sparkstorm as ss
 from sparkstorm.bolts import JoinBolt
 from sparkstorm.errors import ComponentError, TopologyError
-from sparkstorm.execution.level import Workshop
-from sparkstorm.execution.state_log import StateImage
 from sparkstorm.spouts import IteratorSpout
+from sparkstorm.state.log import StateImage
+from sparkstorm.tasks.level import Workshop
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock, QueueSpout
 
 PATIENT = {"message_timeout_secs": 600}

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 import sparkstorm as ss
 from sparkstorm.acking.anchors import MANY_ROOTS
-from sparkstorm.delivery.coordinator import Coordinator
-from sparkstorm.delivery.engine_log import EngineLog
-from sparkstorm.delivery.files import MemoryFiles
-from sparkstorm.execution.job import StageJob
-from sparkstorm.execution.level import Workshop
-from sparkstorm.execution.packet import Kind, read_head
-from sparkstorm.execution.state_log import MemoryStore
+from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.checkpoint.engine_log import EngineLog
+from sparkstorm.checkpoint.files import MemoryFiles
+from sparkstorm.packets.packet import Kind, read_head
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import StageKind
+from sparkstorm.state.log import MemoryStore
+from sparkstorm.tasks.job import StageJob
+from sparkstorm.tasks.level import Workshop
 from sparkstorm.testing import FixedSpout, ManualClock
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import sparkstorm as ss
-from sparkstorm.delivery.files import MemoryFiles
+from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.spouts import LinesSpout
 from sparkstorm.testing import LocalRunner, ManualClock
 

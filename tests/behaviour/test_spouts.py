@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import sparkstorm as ss
+from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.components.context import TaskContext
-from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.errors import SpoutConnectionError
 from sparkstorm.spouts import IteratorSpout, LinesSpout, ReplayingSpout
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import sparkstorm as ss
-from sparkstorm.execution.packet import Kind, Tracking, read_head
+from sparkstorm.packets.packet import Kind, Tracking, read_head
 from sparkstorm.spouts import IteratorSpout
 from sparkstorm.testing import FeederSpout
 

@@ -29,7 +29,7 @@ from typing import Any
 from executors import executors_of
 
 import sparkstorm as ss
-from sparkstorm.cli.state import StateOptions, read_state
+from sparkstorm.cli.state.commands import StateOptions, read_state
 from sparkstorm.spouts import IteratorSpout
 
 _STAGE_SECS, _SLOW_SECS = 0.4, 5.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import sparkstorm as ss
-from sparkstorm.delivery.files import MemoryFiles
+from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.errors import SupersededError
 from sparkstorm.kafka import KafkaSink, KafkaSpout
 from sparkstorm.kafka.client.transactions import TransactionalSender

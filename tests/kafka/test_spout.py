@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import sparkstorm as ss
+from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.dead_letters import LetterStore
-from sparkstorm.delivery.files import MemoryFiles
 from sparkstorm.kafka import KafkaSpout
 from sparkstorm.testing import LocalRunner
 

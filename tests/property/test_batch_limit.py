@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparkstorm as ss
-from sparkstorm.delivery.files import MemoryFiles
+from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.testing import LogSpout, ManualClock, QueueSpout
 from sparkstorm.testing.shared import Shared

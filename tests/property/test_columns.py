@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkstorm.acking.lineage import Lineage
-from sparkstorm.execution.columns import Column, DictColumn, make_column
-from sparkstorm.execution.hashing import hash_value
-from sparkstorm.execution.packet import Body, Packet, PacketWriter
+from sparkstorm.packets.columns import Column, DictColumn, make_column
+from sparkstorm.packets.hashing import hash_value
+from sparkstorm.packets.packet import Body, Packet, PacketWriter
 from sparkstorm.streams import Field, parse_type
 
 UTC = datetime.UTC

@@ -5,9 +5,10 @@ from hypothesis import strategies as st
 
 from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.tally import RootRange
-from sparkstorm.delivery.decision import Decision
-from sparkstorm.delivery.plans import BatchPlan, PlannedLoad
-from sparkstorm.execution.reading import Load
+from sparkstorm.batches.batch_plan import BatchPlan
+from sparkstorm.batches.recovery.decision import Decision
+from sparkstorm.packets.load import Load
+from sparkstorm.sources.planned import PlannedLoad
 from sparkstorm.verdicts import Failure, Reason
 
 COUNTS = st.lists(st.integers(1, 20), min_size=1, max_size=5)

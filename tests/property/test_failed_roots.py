@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkstorm.acking.failed import Causes, FailedRoots
-from sparkstorm.execution.failures import pack_failed, unpack_failed
+from sparkstorm.packets.failures import pack_failed, unpack_failed
 from sparkstorm.verdicts import Failure, Reason
 
 failures = st.builds(

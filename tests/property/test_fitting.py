@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkstorm.execution.columns import CoderError, make_column
+from sparkstorm.packets.columns import CoderError, make_column
 from sparkstorm.streams import Field, parse_type
 
 FIELDS = [

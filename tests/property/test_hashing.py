@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sparkstorm.acking.ids import mix64
-from sparkstorm.execution.hashing import combine, hash_array, hash_value, hash_values
+from sparkstorm.packets.hashing import combine, hash_array, hash_value, hash_values
 
 UTC = datetime.UTC
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparkstorm as ss
-from sparkstorm.execution.level import Workshop
-from sparkstorm.execution.state_log import StateImage
+from sparkstorm.state.log import StateImage
+from sparkstorm.tasks.level import Workshop
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock
 
 _TIMEOUT_SECS = 10

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkstorm.delivery.engine_log import EngineLog
-from sparkstorm.delivery.files import MemoryFiles
-from sparkstorm.delivery.holder import Holder
-from sparkstorm.delivery.journal import Journal
-from sparkstorm.delivery.lease import Lease
-from sparkstorm.delivery.plans import BatchPlan
+from sparkstorm.batches.batch_plan import BatchPlan
+from sparkstorm.batches.journal import Journal
+from sparkstorm.checkpoint.engine_log import EngineLog
+from sparkstorm.checkpoint.files import MemoryFiles
+from sparkstorm.checkpoint.holder import Holder
+from sparkstorm.checkpoint.lease import Lease
 from sparkstorm.errors import CheckpointError, SupersededError
 from sparkstorm.testing import ManualClock
 
@@ -247,7 +247,7 @@ def test_of_two_that_begin_at_once_one_gets_the_first_epoch(store: type[SteppedF
 def test_a_store_that_looks_before_it_writes_lets_both_pass() -> None:
     """Both are told that they have epoch 1, pass every check, and tell Spark plan 0.
 
-    No protocol of ours mends that, so such a store is refused: ``spark/driver/stores.py``.
+    No protocol of ours mends that, so such a store is refused: ``spark/driver/storage/stores.py``.
     """
     world = World(HeadThenPut)
     try:

@@ -15,16 +15,16 @@ from sparkstorm.acking.ids import make_root
 from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.acking.tally import RootRange
-from sparkstorm.execution.acker import decode_result
-from sparkstorm.execution.batch import BatchInfo
-from sparkstorm.execution.columns import make_column
-from sparkstorm.execution.job import StageJob
-from sparkstorm.execution.level import Workshop
-from sparkstorm.execution.packet import Body, Kind, Packet, PacketWriter
-from sparkstorm.execution.reading import Load
+from sparkstorm.packets.batch_info import BatchInfo
+from sparkstorm.packets.columns import make_column
+from sparkstorm.packets.load import Load
+from sparkstorm.packets.packet import Body, Kind, Packet, PacketWriter
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan, StageKind
 from sparkstorm.streams import Field
+from sparkstorm.tasks.acker import decode_result
+from sparkstorm.tasks.job import StageJob
+from sparkstorm.tasks.level import Workshop
 
 COUNT = 60
 """Messages of the batch."""

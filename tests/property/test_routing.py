@@ -10,10 +10,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sparkstorm.errors import InternalError
-from sparkstorm.execution.columns import CoderError, make_column
-from sparkstorm.execution.routing import Copies, Emissions, choose_tasks
+from sparkstorm.packets.columns import CoderError, make_column
 from sparkstorm.planning.plan import Route
 from sparkstorm.streams import Field
+from sparkstorm.tasks.routing import Copies, Emissions, choose_tasks
 from sparkstorm.topology.grouping import (
     All,
     Custom,

@@ -15,7 +15,7 @@ from sparkstorm.bolts import (
     Window,
     WindowBolt,
 )
-from sparkstorm.execution.level import Workshop
+from sparkstorm.tasks.level import Workshop
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock
 
 Event = tuple[str, int, int]

@@ -50,7 +50,7 @@ def test_random_topologies_in_a_rugged_world(first: int) -> None:
 
 def test_random_topologies_whose_joins_share_their_roots(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the results of large windows do: two roots make a grove here."""
-    monkeypatch.setattr("sparkstorm.execution.dispatch.MANY_ROOTS", 2)
+    monkeypatch.setattr("sparkstorm.tasks.dispatch.MANY_ROOTS", 2)
     for seed in range(4000, 4000 + 2 * PER_TEST):
         play(seed, RUGGED if seed % 2 else None)
 

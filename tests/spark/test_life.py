@@ -16,14 +16,14 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 import sparkstorm as ss
+from sparkstorm.checkpoint.holder import Holder
+from sparkstorm.checkpoint.lease import Lease
 from sparkstorm.clock import SystemClock
-from sparkstorm.delivery.holder import Holder
-from sparkstorm.delivery.lease import Lease
 from sparkstorm.errors import BatchError, SparkLostError
 from sparkstorm.spark import lowering
 from sparkstorm.spark.datasource import SparkstormSource
-from sparkstorm.spark.driver.checkpoint import HadoopFiles, open_files
-from sparkstorm.spark.driver.stores import Store
+from sparkstorm.spark.driver.storage.checkpoint import HadoopFiles, open_files
+from sparkstorm.spark.driver.storage.stores import Store
 from sparkstorm.spark.rows import LOADS_DDL
 from sparkstorm.spouts import IteratorSpout
 from sparkstorm.testing import FeederSpout, wait_until

@@ -14,8 +14,8 @@ import cloudpickle
 import pytest
 
 import sparkstorm as ss
-from sparkstorm.execution.state_view import items_of
-from sparkstorm.spark.driver.kept_state import StateReader
+from sparkstorm.spark.driver.storage.kept_state import StateReader
+from sparkstorm.state.view import items_of
 from sparkstorm.testing import LogSpout
 
 pytestmark = pytest.mark.spark

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import sparkstorm as ss
-from sparkstorm.execution.state_view import items_of
-from sparkstorm.spark.driver.kept_state import StateReader
+from sparkstorm.spark.driver.storage.kept_state import StateReader
 from sparkstorm.spouts import LinesSpout
+from sparkstorm.state.view import items_of
 
 pytestmark = pytest.mark.spark
 

@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import sparkstorm as ss
+from sparkstorm.checkpoint.files import LocalFiles
 from sparkstorm.cli.main import app
 from sparkstorm.dead_letters import DeadLetter, LetterStore, Unwritable
 from sparkstorm.dead_letters.requests import RequestBox
-from sparkstorm.delivery.files import LocalFiles
 
 HOUR = 3600.0
 

@@ -8,9 +8,9 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.cli.screen import Screen, progress_text, summary_table
-from sparkstorm.execution.report import LogLine
 from sparkstorm.metrics import Statistics, TaskMetrics
 from sparkstorm.planning.plan import StreamKey
+from sparkstorm.tasks.report import LogLine
 
 
 def test_a_line_names_its_component_if_there_is_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from sparkstorm.cli.terminal import Terminal, bear_any_text, say
 from sparkstorm.errors import BatchError, InternalError, SparkLostError, SparkstormError
-from sparkstorm.showing import indented, text_of, visible_lines
+from sparkstorm.texts.showing import indented, text_of, visible_lines
 
 __all__ = ["Code", "edge"]
 

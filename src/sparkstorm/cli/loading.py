@@ -15,8 +15,8 @@ from typing import Any, final
 
 import cloudpickle
 
-from sparkstorm.credentials import untold
 from sparkstorm.errors import SparkstormError, TopologyError
+from sparkstorm.texts.credentials import untold
 from sparkstorm.topology.builder import TopologyBuilder
 from sparkstorm.topology.graph import Topology
 

@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sparkstorm.metrics import PartitionStatistics
-from sparkstorm.showing import visible
+from sparkstorm.texts.showing import visible
 
 __all__ = ["partition_table"]
 

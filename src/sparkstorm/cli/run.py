@@ -12,6 +12,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, final
 
+from sparkstorm.checkpoint.fitting_plan import check_ahead
+from sparkstorm.checkpoint.scratch import make_folder
 from sparkstorm.cli.edge import Code
 from sparkstorm.cli.loading import Loaded, load
 from sparkstorm.cli.screen import NoteHandler, Screen
@@ -20,8 +22,6 @@ from sparkstorm.cli.signals import StopSignals
 from sparkstorm.cli.spark_log import SparkLog
 from sparkstorm.config import Config
 from sparkstorm.dead_letters.office import find_sink
-from sparkstorm.delivery.checkpoint_plan import check_ahead
-from sparkstorm.delivery.scratch import make_folder
 from sparkstorm.errors import (
     BatchError,
     EnvironmentFault,

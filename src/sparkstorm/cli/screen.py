@@ -16,10 +16,10 @@ from rich.text import Text
 from sparkstorm.cli.partition_table import partition_table
 from sparkstorm.cli.terminal import Terminal, write_json
 from sparkstorm.cli.wording import counted
-from sparkstorm.execution.report import LogLine
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.plan import StreamKey
-from sparkstorm.showing import indented, shown, visible, visible_lines
+from sparkstorm.tasks.report import LogLine
+from sparkstorm.texts.showing import indented, shown, visible, visible_lines
 from sparkstorm.topology.graph import Topology
 
 __all__ = ["NoteHandler", "Screen", "progress_text", "summary_table"]

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from sparkstorm.config import Config
-from sparkstorm.credentials import holds_secret, looks_secret
 from sparkstorm.errors import ConfigError
+from sparkstorm.texts.credentials import holds_secret, looks_secret
 
 __all__ = ["parse_settings"]
 

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from sparkstorm.showing import as_json, shown, text_of, visible, visible_lines
+from sparkstorm.texts.showing import as_json, shown, text_of, visible, visible_lines
 
 __all__ = ["Terminal", "bear_any_text", "confirm", "say", "write_json"]
 

@@ -7,11 +7,11 @@ from typing import Any, TypeAlias, final
 
 from sparkstorm.clock import Clock
 from sparkstorm.config import Config
-from sparkstorm.credentials import untold
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.errors import CheckpointError, ConfigError
-from sparkstorm.logs import logger_of
+from sparkstorm.texts.credentials import untold
+from sparkstorm.texts.logs import logger_of
 
 __all__ = ["DeadLetterOffice", "Desk", "Sink", "find_sink"]
 

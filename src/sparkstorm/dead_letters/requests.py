@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import final
 
+from sparkstorm.checkpoint.seal import unseal, write_sealed
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.store import LetterStore
-from sparkstorm.delivery.seal import unseal, write_sealed
 from sparkstorm.errors import CheckpointError
 
 __all__ = ["ReplayRequest", "RequestBox"]

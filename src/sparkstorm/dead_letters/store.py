@@ -1,6 +1,6 @@
 """The files of dead letters: JSON lines, one file for all letters that were written together.
 
-The first line is the file's seal (:mod:`sparkstorm.delivery.seal`). People may mend a file: one
+The first line is the file's seal (:mod:`sparkstorm.checkpoint.seal`). People may mend a file: one
 without that line is taken as it is.
 
 A file never grows after it was written, it only loses letters, so that a running topology and the
@@ -13,9 +13,9 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, final
 
+from sparkstorm.checkpoint.files import CheckpointFiles
+from sparkstorm.checkpoint.seal import BrokenSealError, is_seal, seal, unseal
 from sparkstorm.dead_letters.letter import DeadLetter
-from sparkstorm.delivery.files import CheckpointFiles
-from sparkstorm.delivery.seal import BrokenSealError, is_seal, seal, unseal
 from sparkstorm.errors import CheckpointError
 
 __all__ = ["LetterStore", "Places"]
@@ -61,7 +61,7 @@ class LetterStore:
         files: where the folder is.
         folder: its name there.
 
-    >>> from sparkstorm.delivery.files import MemoryFiles
+    >>> from sparkstorm.checkpoint.files import MemoryFiles
     >>> list(LetterStore(MemoryFiles(), "dead-letters").letters())
     []
     """

@@ -14,8 +14,8 @@ from sparkstorm.kafka.cluster import Partition
 from sparkstorm.kafka.progress import PartitionProgress
 from sparkstorm.kafka.ranges import Range
 from sparkstorm.kafka.stores import Stored
-from sparkstorm.logs import logger_of
 from sparkstorm.metrics import PartitionStatistics
+from sparkstorm.texts.logs import logger_of
 from sparkstorm.verdicts import Failure, Reason
 
 __all__ = ["Assignment", "Beginning", "Limits", "merge_splits", "offsets_of"]

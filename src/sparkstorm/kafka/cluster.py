@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
-from sparkstorm.credentials import Secret, hidden, looks_secret
 from sparkstorm.errors import ConfigError
+from sparkstorm.texts.credentials import Secret, hidden, looks_secret
 
 __all__ = ["Cluster", "Partition", "Topic"]
 

@@ -20,7 +20,7 @@ from sparkstorm.kafka.assignment import offsets_of
 from sparkstorm.kafka.cluster import Partition
 from sparkstorm.kafka.ranges import Ranges
 from sparkstorm.kafka.records import Record, kept_size, to_kept
-from sparkstorm.logs import logger_of
+from sparkstorm.texts.logs import logger_of
 
 __all__ = ["Keeper", "RawRead"]
 

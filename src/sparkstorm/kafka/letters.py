@@ -10,7 +10,7 @@ from sparkstorm.dead_letters.values import to_json
 from sparkstorm.errors import WorldError
 from sparkstorm.kafka.client.sender import Sender
 from sparkstorm.kafka.cluster import Cluster
-from sparkstorm.showing import visible
+from sparkstorm.texts.showing import visible
 
 __all__ = ["DeadLetterTopic"]
 

@@ -8,7 +8,7 @@ from sparkstorm.errors import CheckpointError
 from sparkstorm.kafka.ack_map import decode_acks, encode_acks
 from sparkstorm.kafka.cluster import Partition, Topic
 from sparkstorm.kafka.ranges import Range
-from sparkstorm.logs import logger_of
+from sparkstorm.texts.logs import logger_of
 
 __all__ = ["Committed", "GroupOffsets", "GroupStore", "ProgressStore", "Stored", "to_text"]
 

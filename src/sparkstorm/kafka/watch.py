@@ -17,7 +17,7 @@ from sparkstorm.kafka.client.troubles import RefusedError
 from sparkstorm.kafka.cluster import Partition, Topic
 from sparkstorm.kafka.source import OutOfRange, Source, Start, millis_of
 from sparkstorm.kafka.stores import ProgressStore, Stored
-from sparkstorm.logs import logger_of
+from sparkstorm.texts.logs import logger_of
 
 __all__ = ["ClusterView", "Jump", "News", "Watch"]
 

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, final
 
-from sparkstorm.credentials import Secret, untold
 from sparkstorm.errors import CheckpointError, ConfigError, EnvironmentFault, SpoutConnectionError
 from sparkstorm.kafka.ack_map import decode_acks, encode_acks
 from sparkstorm.kafka.cluster import Partition, Topic
 from sparkstorm.kafka.stores import ProgressStore, Stored
+from sparkstorm.texts.credentials import Secret, untold
 
 __all__ = ["ZooKeeperProgress"]
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, final
 
-from sparkstorm.delivery.scratch import make_folder
+from sparkstorm.checkpoint.scratch import make_folder
 from sparkstorm.errors import InternalError
 
 __all__ = ["Answer", "LinkClient", "LinkServer"]

@@ -8,7 +8,6 @@ from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from sparkstorm.execution.state_runs import Told
 from sparkstorm.planning.plan import Plan, StageKind
 from sparkstorm.spark.datasource import SparkstormSource
 from sparkstorm.spark.keys import partition_keys
@@ -16,6 +15,7 @@ from sparkstorm.spark.own_classes import own_classes
 from sparkstorm.spark.rows import PACKETS_DDL
 from sparkstorm.spark.worker.runtime import PlanPayload
 from sparkstorm.spark.worker.stages import StageFunction, StageProcessor
+from sparkstorm.tasks.state_runs import Told
 
 __all__ = ["ToldParam", "lower"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from sparkstorm.execution.dispatch import Delivery
+from sparkstorm.tasks.dispatch import Delivery
 
 __all__ = ["BATCH_PROPERTY", "LOADS_DDL", "PACKETS_DDL", "packets_of", "to_batches"]
 

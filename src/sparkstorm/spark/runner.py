@@ -16,29 +16,26 @@ from pyspark.sql import SparkSession
 
 from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import U64
+from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.batches.events.taps import Tap
+from sparkstorm.checkpoint.files import CheckpointFiles, LocalFiles
+from sparkstorm.checkpoint.fitting_plan import check_ahead, plan_on_checkpoint
+from sparkstorm.checkpoint.heartbeat import Heartbeat
+from sparkstorm.checkpoint.holder import Holder
+from sparkstorm.checkpoint.lease import Lease
+from sparkstorm.checkpoint.manifest import Manifest
+from sparkstorm.checkpoint.scratch import make_folder, remove_abandoned
 from sparkstorm.clock import SystemClock
 from sparkstorm.config import Config
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.dead_letters.places import default_folder
 from sparkstorm.dead_letters.store import LetterStore
-from sparkstorm.delivery.checkpoint_plan import check_ahead, plan_on_checkpoint
-from sparkstorm.delivery.coordinator import Coordinator
-from sparkstorm.delivery.files import CheckpointFiles, LocalFiles
-from sparkstorm.delivery.heartbeat import Heartbeat
-from sparkstorm.delivery.holder import Holder
-from sparkstorm.delivery.hosted import HostedTask
-from sparkstorm.delivery.hosted_thread import HostedThread
-from sparkstorm.delivery.lease import Lease
-from sparkstorm.delivery.manifest import Manifest
-from sparkstorm.delivery.scratch import make_folder, remove_abandoned
-from sparkstorm.delivery.taps import Tap
 from sparkstorm.errors import SparkLostError, SparkstormError
-from sparkstorm.execution.report import LogLine
-from sparkstorm.logs import logger_of
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.passes import check_name
 from sparkstorm.planning.plan import Plan
-from sparkstorm.spark.driver.checkpoint import open_files, open_spark_files
+from sparkstorm.sources.hosted.task import HostedTask
+from sparkstorm.sources.hosted.thread import HostedThread
 from sparkstorm.spark.driver.jvm import Jvm, stop_session
 from sparkstorm.spark.driver.query import Query
 from sparkstorm.spark.driver.restarts import Restarts
@@ -52,9 +49,12 @@ from sparkstorm.spark.driver.session import (
     spark_parallelism,
 )
 from sparkstorm.spark.driver.shipping import offer_script_folder, ship
-from sparkstorm.spark.driver.spark_log import read_spark_log
+from sparkstorm.spark.driver.storage.checkpoint import open_files, open_spark_files
+from sparkstorm.spark.driver.storage.spark_log import read_spark_log
 from sparkstorm.spark.driver.supervisor import Supervisor
 from sparkstorm.spark.link import LinkServer
+from sparkstorm.tasks.report import LogLine
+from sparkstorm.texts.logs import logger_of
 from sparkstorm.topology.graph import Topology
 
 __all__ = ["Run", "submit"]

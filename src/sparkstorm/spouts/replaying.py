@@ -9,7 +9,7 @@ from sparkstorm.components.collector import SpoutCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import Spout
 from sparkstorm.config import Config
-from sparkstorm.delivery.retry import RetryPolicy
+from sparkstorm.sources.retry import RetryPolicy
 from sparkstorm.verdicts import Failure
 
 __all__ = ["ReplayingSpout"]

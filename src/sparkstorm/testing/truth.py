@@ -8,7 +8,7 @@ says, and have acked each.
 from collections import Counter
 from typing import final
 
-from sparkstorm.delivery.remembered import DIED_OF_IT
+from sparkstorm.sources.blame import DIED_OF_IT
 from sparkstorm.testing.cluster import TaskRun
 from sparkstorm.testing.random_topology import Child, Entry, RandomTopology, Some
 from sparkstorm.testing.simulation import Observer, Simulation

@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sparkstorm as ss
+from sparkstorm.checkpoint.files import LocalFiles, MemoryFiles
 from sparkstorm.dead_letters import DeadLetter, DeadLetterOffice, LetterStore, Unwritable
 from sparkstorm.dead_letters.letter import letter_id
 from sparkstorm.dead_letters.requests import RequestBox
 from sparkstorm.dead_letters.selection import Selection, by_id, parse_age
 from sparkstorm.dead_letters.values import from_json, is_whole, to_json
-from sparkstorm.delivery.files import LocalFiles, MemoryFiles
 from sparkstorm.errors import CheckpointError, ConfigError
 from sparkstorm.testing import ManualClock
 

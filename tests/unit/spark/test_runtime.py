@@ -9,9 +9,9 @@ import cloudpickle
 import pytest
 
 import sparkstorm as ss
-from sparkstorm.execution.task import BoltTask
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.spark.worker.runtime import PlanPayload, Workshops
+from sparkstorm.tasks.task import BoltTask
 from sparkstorm.testing import FeederSpout, ManualClock
 
 CLEANED: list[str] = []

@@ -2,10 +2,10 @@
 
 import pytest
 
-from sparkstorm.delivery.engine_log import EngineLog
-from sparkstorm.delivery.files import MemoryFiles
+from sparkstorm.checkpoint.engine_log import EngineLog
+from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.errors import CheckpointError
-from sparkstorm.spark.driver.spark_log import read_spark_log
+from sparkstorm.spark.driver.storage.spark_log import read_spark_log
 
 OFFSET = b'v1\n{"batchWatermarkMs":0,"conf":{}}\n{"batch": 6}'
 COMMIT = b'v2\n{"nextBatchWatermarkMs":0}'

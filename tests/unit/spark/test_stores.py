@@ -3,7 +3,7 @@
 import pytest
 
 from sparkstorm.errors import CheckpointError
-from sparkstorm.spark.driver.stores import CONDITIONAL_CREATE, Store, store_of
+from sparkstorm.spark.driver.storage.stores import CONDITIONAL_CREATE, Store, store_of
 
 HIERARCHICAL = "fs.capability.etags.preserved.in.rename"
 

@@ -8,7 +8,7 @@ Spark never hears of.
 
 A batch that is run again from its beginning must not find such remains either: with
 ``exactly-once``, after a failure in it; with any guarantee, if Spark ran a stage with state twice
-and the runs differ (:mod:`sparkstorm.execution.state_runs`). Then :meth:`BatchJobs.roll_back` makes
+and the runs differ (:mod:`sparkstorm.tasks.state_runs`). Then :meth:`BatchJobs.roll_back` makes
 Spark forget them, and the ids of the state that was written.
 """
 
@@ -23,24 +23,17 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from sparkstorm.batches.drive import JobError
 from sparkstorm.errors import BatchError
-from sparkstorm.execution.batch import BatchInfo, Purpose
-from sparkstorm.execution.state_runs import Place
+from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.planning.plan import Plan, StageKind
 from sparkstorm.spark.driver.causes import cause_of, is_fault_of_state_store
 from sparkstorm.spark.driver.start_failures import start_failure
 from sparkstorm.spark.internals import cleaner_of, is_stopped, physical_plan
 from sparkstorm.spark.rows import BATCH_PROPERTY
+from sparkstorm.tasks.state_runs import Place
 
-__all__ = ["BatchJobs", "JobError"]
-
-
-class JobError(Exception):
-    """A job failed; ``hung``: it was cancelled because it took longer than it may."""
-
-    def __init__(self, message: str, *, hung: bool) -> None:
-        super().__init__(message)
-        self.hung = hung
+__all__ = ["BatchJobs"]
 
 
 @final
@@ -78,7 +71,7 @@ class BatchJobs:
                 raise BatchError(failure.value) from error
             if is_fault_of_state_store(error):
                 raise BatchError(f"Spark cannot keep the state: {cause_of(error)}") from error
-            raise JobError(cause_of(error), hung=False) from error
+            raise JobError(cause_of(error)) from error
 
     def roll_back(self) -> None:
         """Make Spark forget what the actions so far have written: outputs of stages, and state.

@@ -4,7 +4,7 @@ from typing import Any, final
 
 from pyspark.sql import SparkSession
 
-from sparkstorm.delivery.coordinator import Coordinator
+from sparkstorm.batches.coordinator import Coordinator
 from sparkstorm.errors import SparkstormError
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.driver.outcomes import BatchRunner

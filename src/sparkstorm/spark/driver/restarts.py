@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import final
 
 from sparkstorm.config import Config
-from sparkstorm.delivery.retry import RetryPolicy
+from sparkstorm.sources.retry import RetryPolicy
 
 __all__ = ["Restarts"]
 

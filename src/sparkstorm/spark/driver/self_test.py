@@ -10,9 +10,9 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from sparkstorm.errors import EnvironmentFault
-from sparkstorm.logs import logger_of
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.internals import NEEDS, Need, Vital, gateway_of
+from sparkstorm.texts.logs import logger_of
 
 __all__ = ["check_internals", "judge", "missing"]
 

@@ -4,7 +4,7 @@ import pickle
 import time
 from typing import Any, final
 
-from sparkstorm.delivery.coordinator import Coordinator
+from sparkstorm.batches.coordinator import Coordinator
 from sparkstorm.errors import InternalError, SparkstormError
 from sparkstorm.spark.link import Answer
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from sparkstorm.delivery.scratch import make_folder
+from sparkstorm.checkpoint.scratch import make_folder
 from sparkstorm.spark.driver.session import is_local
 
 __all__ = ["offer_script_folder", "ship"]

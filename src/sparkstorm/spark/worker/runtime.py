@@ -14,10 +14,10 @@ from pyspark import TaskContext
 
 from sparkstorm.clock import Clock, SystemClock
 from sparkstorm.errors import BatchError, InternalError
-from sparkstorm.execution.batch import BatchInfo, Purpose
-from sparkstorm.execution.level import Workshop
+from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.spark.own_classes import install
 from sparkstorm.spark.rows import BATCH_PROPERTY
+from sparkstorm.tasks.level import Workshop
 
 __all__ = [
     "PlanPayload",

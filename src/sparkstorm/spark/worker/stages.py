@@ -10,11 +10,8 @@ from pyspark import Accumulator, TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from sparkstorm.execution.batch import Purpose
-from sparkstorm.execution.job import StageJob
-from sparkstorm.execution.reading import Load, Signal
-from sparkstorm.execution.state_log import ChunkStore
-from sparkstorm.execution.state_runs import StateRun, Told, fingerprint
+from sparkstorm.packets.batch_info import Purpose
+from sparkstorm.packets.load import Load, SystemPacket
 from sparkstorm.planning.plan import Stage
 from sparkstorm.spark.rows import packets_of, to_batches
 from sparkstorm.spark.worker.runtime import (
@@ -25,6 +22,9 @@ from sparkstorm.spark.worker.runtime import (
     workshop,
 )
 from sparkstorm.spark.worker.state_store import PartitionState, TaskStore
+from sparkstorm.state.log import ChunkStore
+from sparkstorm.tasks.job import StageJob
+from sparkstorm.tasks.state_runs import StateRun, Told, fingerprint
 
 __all__ = ["StageFunction", "StageProcessor"]
 
@@ -42,7 +42,7 @@ class StageFunction:
         """Run the stage on one partition."""
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
-        loads: list[Load | Signal] = []
+        loads: list[Load | SystemPacket] = []
         packets: list[bytes] = []
         for batch in batches:
             if "loads" in batch.schema.names:

@@ -1,0 +1,78 @@
+"""What a running topology counts of its messages."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import final
+
+from sparkstorm.acking.failed import FailedRoots
+from sparkstorm.batches.batch_plan import BatchPlan
+from sparkstorm.tasks.report import LogLine
+from sparkstorm.verdicts import Failure
+
+__all__ = ["Counts", "FirstFailures"]
+
+
+@final
+@dataclass(slots=True)
+class Counts:
+    """The counters of the coordinator behind :class:`sparkstorm.Statistics`."""
+
+    emitted: int = 0
+    retried: int = 0
+    acked: int = 0
+    failed: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    rollbacks: int = 0
+    batches: int = 0
+    batch_secs: float = 0.0
+    batch_messages: int = 0
+
+    def note_planned(self, plan: BatchPlan) -> None:
+        """Count the messages of a batch."""
+        self.emitted += plan.messages
+        self.retried += sum(p.load.count for p in plan.loads if p.attempt > 1)
+
+    def note_failed(self, failed: FailedRoots) -> None:
+        """Count failed attempts by their reason."""
+        self.failed += len(failed)
+        for failure, count in failed.counts():
+            self.failures[failure.reason.value] += count
+
+
+@final
+class FirstFailures:
+    """Tells of a failure's cause when it is first seen; once each, since more would be noise.
+
+    Errors of one class that differ in their text, since they quote the message, are mostly one
+    cause: a few of them are told.
+    """
+
+    _MOST = 100
+    _MOST_ALIKE = 5
+
+    def __init__(self, on_log: Callable[[LogLine], None]) -> None:
+        self._on_log = on_log
+        self._shown: set[tuple[str, str]] = set()
+        self._alike: Counter[tuple[str, str]] = Counter()
+
+    def show(self, failure: Failure) -> None:
+        """Log the failure, unless one of this component with this message was logged before."""
+        cause = (failure.component, failure.message)
+        if cause in self._shown or len(self._shown) >= self._MOST:
+            return
+        kind = (failure.component, failure.message.partition(":")[0])
+        self._alike[kind] += 1
+        if self._alike[kind] > self._MOST_ALIKE:
+            return
+        self._shown.add(cause)
+        text = f"a message failed: {failure}{_last_frame(failure.traceback)}"
+        if self._alike[kind] == self._MOST_ALIKE:
+            text += f"; further failures of the kind {kind[1]!r} are counted and not told"
+        self._on_log(LogLine(failure.component, failure.task, "warning", text))
+
+
+def _last_frame(trace: str) -> str:
+    """Where the user's code raised, as the last frame of the traceback says it."""
+    frames = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")]
+    return f" ({frames[-1]})" if frames else ""

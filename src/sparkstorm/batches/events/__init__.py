@@ -1,0 +1,1 @@
+"""Beside messages: tick tuples, tapped tuples, and roots that ended while a task holds them."""

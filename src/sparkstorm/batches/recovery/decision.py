@@ -1,0 +1,93 @@
+"""What was decided about a batch of an exactly-once topology, before anybody could see it."""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import final
+
+from sparkstorm.acking.failed import FailedRoots
+from sparkstorm.acking.tally import RootRange, merge_ranges
+from sparkstorm.batches.batch_plan import BatchPlan
+from sparkstorm.batches.recovery.carry_over import carried, join_rows, pairs_of, split_rows
+from sparkstorm.errors import CheckpointError
+from sparkstorm.packets.failures import pack_failed, unpack_failed
+
+__all__ = ["Decision"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """With what content a batch happens; durable before the committers apply it.
+
+    A later driver that has to run the batch again does so with this content, and has the
+    committers apply what is staged here, whatever its own run of it has staged.
+
+    Attributes:
+        time: when the batch was planned, in seconds since 1970: bolts may have used it.
+        excluded: the roots that it happens without.
+        given_up: those of them that failed too often, and how.
+        staged: for each committer that is to apply anything, the pickled list of it.
+        tries: how often the batch was run until then: bolts may have looked at the attempt.
+    """
+
+    time: float
+    excluded: tuple[RootRange, ...] = ()
+    given_up: FailedRoots = field(default_factory=FailedRoots.none)
+    staged: Mapping[str, bytes] = field(default_factory=dict)
+    tries: int = 1
+
+    def check_committers(self, number: int, there: Collection[str]) -> None:
+        """Make sure that all who are to apply it are there.
+
+        Raises:
+            CheckpointError: one is not; it may not have applied it.
+        """
+        gone = sorted(set(self.staged) - set(there))
+        if gone:
+            raise CheckpointError(
+                f"batch {number} was decided on with the committer {gone[0]!r}, which may not have "
+                f"applied it, and the topology has no such committer any more: run it once more "
+                f"with that one"
+            )
+
+    def carried_over(self, was: BatchPlan, now: BatchPlan) -> "Decision":
+        """Return it for the same loads with the roots of a later driver."""
+        excluded = merge_ranges(
+            RootRange(new.first + part.first - old.first, part.count)
+            for old, new in pairs_of(was, now)
+            for part in _inside(self.excluded, old)
+        )
+        return replace(self, excluded=excluded, given_up=carried(self.given_up, was, now))
+
+    def to_bytes(self) -> bytes:
+        """Return it as bytes for :meth:`from_bytes`."""
+        head = {
+            "time": self.time,
+            "excluded": [[span.first, span.count] for span in self.excluded],
+            "committers": list(self.staged),
+            "tries": self.tries,
+        }
+        given_up = pack_failed(self.given_up)
+        return join_rows([json.dumps(head).encode(), *given_up, *self.staged.values()])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Decision":
+        """Build it from :meth:`to_bytes`."""
+        first, causes, roots, which, *staged = split_rows(data)
+        head, given_up = json.loads(first), unpack_failed([causes, roots, which])
+        return cls(
+            time=head["time"],
+            excluded=tuple(RootRange(*pair) for pair in head["excluded"]),
+            given_up=given_up,
+            staged=dict(zip(head["committers"], staged, strict=True)),
+            tries=head.get("tries", 1),
+        )
+
+
+def _inside(spans: Iterable[RootRange], whole: RootRange) -> Iterator[RootRange]:
+    for span in spans:
+        first = max(span.first, whole.first)
+        end = min(span.first + span.count, whole.first + whole.count)
+        if first < end:
+            yield RootRange(first, end - first)

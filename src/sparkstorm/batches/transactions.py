@@ -1,0 +1,234 @@
+"""Exactly once: a batch happens as a whole or not at all, and committers apply it in order.
+
+1. ``judge``  the job is done: if a tuple failed, the batch is to be rolled back and run again,
+              with the same messages; those that have failed too often are left out then
+2. ``decide`` it is whole: its content, and what the committers staged, is made durable
+3. ``apply``  the committers apply it, before Spark commits it
+
+A driver that dies after ``decide`` leaves the next one no choice: the same content, the same txid.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, final
+
+import cloudpickle
+import numpy as np
+from numpy.typing import NDArray
+
+from sparkstorm.acking.failed import FailedRoots
+from sparkstorm.acking.ids import SEQUENCE_BITS, task_of
+from sparkstorm.acking.lineage import Indexes
+from sparkstorm.batches.batch import BatchRecord
+from sparkstorm.batches.journal import Journal
+from sparkstorm.batches.recovery.decision import Decision
+from sparkstorm.checkpoint.files import CheckpointFiles
+from sparkstorm.checkpoint.identity import identity_of
+from sparkstorm.components.committer import CommitterBolt, Transaction
+from sparkstorm.errors import CheckpointError, CommitError, ComponentError, SupersededError
+from sparkstorm.packets.packet import Packet
+from sparkstorm.planning.plan import Plan
+from sparkstorm.sources.retry import RetryPolicy
+from sparkstorm.texts.credentials import untold
+from sparkstorm.texts.logs import logger_of
+from sparkstorm.verdicts import Failure
+
+__all__ = ["Pause", "Transactions"]
+
+Pause = Callable[[float], None]
+"""Waits so many seconds; raises if the run is being stopped meanwhile."""
+
+_MAX_WAIT_SECS = 5.0
+"""Before a batch is run again; while one message waits, all others do."""
+
+_logger = logger_of(__name__)
+
+
+@final
+class Transactions:
+    """The batches of an exactly-once topology, one at a time, and its committers.
+
+    Args:
+        plan: the topology's plan.
+        journal: where decisions are kept.
+        files: the checkpoint.
+    """
+
+    def __init__(self, plan: Plan, journal: Journal, files: CheckpointFiles) -> None:
+        self._plan = plan
+        self._journal = journal
+        self._files = files
+        self._owner = ""
+        self._policies = {
+            spec.id: RetryPolicy.of(plan.settings(spec.id))
+            for spec in plan.topology.components.values()
+        }
+        self._committers: dict[str, CommitterBolt] = {
+            name: cloudpickle.loads(cloudpickle.dumps(plan.spec(name).component))
+            for name in plan.committers
+        }
+
+    def open(self) -> None:
+        """Connect the committers.
+
+        Raises:
+            CommitError: the target of one is out of reach.
+        """
+        self._owner = identity_of(self._files)
+        for name, committer in self._committers.items():
+            try:
+                committer.connect(self._plan.settings(name))
+            except Exception as error:  # noqa: BLE001 - user code
+                raise CommitError(
+                    f"committer {name!r} cannot connect: {type(error).__name__}: {error}"
+                ) from untold(error)
+
+    def close(self) -> None:
+        """Disconnect the committers; what goes wrong now is only told."""
+        for name, committer in self._committers.items():
+            try:
+                committer.disconnect()
+            except Exception as error:  # noqa: BLE001 - user code, and everything is applied
+                _logger.warning("committer %r could not disconnect: %s", name, error)
+
+    def judge(self, record: BatchRecord) -> float | None:
+        """Return None if a batch is whole, else the seconds after which to run it again.
+
+        Raises:
+            ComponentError: a bolt holds tuples beyond the batch.
+            CheckpointError: it was decided on earlier, and cannot be repeated.
+        """
+        failing = record.failing()
+        if not len(failing):
+            self._check_held(record)
+            return None
+        tried = record.note_failing(failing)
+        last, wait = self._last_tries(failing, tried)
+        beyond = failing.select(last)
+        if len(beyond) and record.decision is not None:
+            raise _unrepeatable(record, beyond)
+        self._tell(record, failing, len(beyond), wait)
+        record.repeat(without=beyond)
+        return wait
+
+    def decide(self, record: BatchRecord) -> None:
+        """Make it durable what a whole batch has done, if it was not decided on before.
+
+        A committer that was added since then gets what this run has staged.
+        """
+        staged = self._staged(record.tapped)
+        decision = record.decision or Decision(
+            time=record.plan.time,
+            excluded=record.left_out,
+            given_up=record.given_up,
+            tries=record.tries,
+        )
+        decision = replace(decision, staged={**staged, **decision.staged})
+        self._journal.write_decision(record.plan.number, decision.to_bytes())
+        record.decision = decision
+
+    def carry_on(self, record: BatchRecord) -> None:
+        """Make the decision of an earlier driver one of this driver's own."""
+        assert record.decision is not None  # noqa: S101 - whoever calls has looked
+        self._journal.write_decision(record.plan.number, record.decision.to_bytes())
+
+    def apply(self, record: BatchRecord, pause: Pause) -> None:
+        """Have the committers apply a batch that was decided on.
+
+        Raises:
+            CommitError: one could not, as often as its retry policy lets it try.
+            SupersededError: another run has taken over the checkpoint.
+        """
+        assert record.decision is not None  # noqa: S101 - decide goes before
+        for name, staged in record.decision.staged.items():
+            transaction = Transaction(
+                txid=record.plan.number,
+                owner=f"{self._plan.name}/{self._owner}/{name}",
+                time=record.decision.time,
+            )
+            self._commit(name, transaction, staged, pause)
+        self._journal.check()
+
+    def _check_held(self, record: BatchRecord) -> None:
+        if record.holders:
+            names = sorted({self._plan.component_of(task) for task in record.holders})
+            raise ComponentError(
+                f"{', '.join(map(repr, names))} held tuples beyond their batch, which with "
+                f"processing.guarantee exactly-once must be whole when it ends: ack or fail each "
+                f"tuple in its batch (windows and joins need at-least-once)"
+            )
+
+    def _last_tries(self, failing: FailedRoots, tried: Indexes) -> tuple[NDArray[np.bool_], float]:
+        """Which of the failing roots are not to be tried again, and how long the others wait.
+
+        Asked once for all of a spout's task that were tried as often and failed in the same way.
+        """
+        causes = [2 * why.final + why.counted for why in failing.causes]
+        ways = np.array(causes, np.int64)[failing.which] | tried << 2
+        tasks = failing.roots >> np.uint64(SEQUENCE_BITS)
+        _, firsts, group = np.unique(
+            tasks.astype(np.int64) << 32 | ways, return_index=True, return_inverse=True
+        )
+        waits = [
+            self._wait(root, int(tried[first]), failing[root])
+            for first, root in zip(firsts.tolist(), failing.roots[firsts].tolist(), strict=True)
+        ]
+        last = np.array([wait is None for wait in waits], np.bool_)
+        return last[group], max((wait for wait in waits if wait is not None), default=0.0)
+
+    def _wait(self, root: int, tried: int, failure: Failure) -> float | None:
+        """Seconds until the next try, or None if there is to be none."""
+        policy = self._policies[self._plan.component_of(task_of(root))]
+        wait = policy.wait(failure, attempt=tried, key=root)
+        return None if wait is None else min(wait, _MAX_WAIT_SECS)
+
+    def _tell(self, record: BatchRecord, failing: FailedRoots, beyond: int, wait: float) -> None:
+        _logger.warning(
+            "batch %s: rolled back, since %s of %s messages failed (%s); run again in %.1f s%s",
+            record.plan.number,
+            len(failing),
+            record.plan.messages,
+            failing.first,
+            wait,
+            f" without {beyond} that failed too often" if beyond else "",
+        )
+
+    def _staged(self, packets: Iterable[Packet]) -> dict[str, bytes]:
+        """What each committer's tasks have staged, in the order of the packets."""
+        found: dict[str, list[Any]] = {}
+        for packet in packets:
+            name = self._plan.stream_keys[packet.head.stream].component
+            if name in self._committers:
+                [column] = packet.columns()
+                found.setdefault(name, []).extend(column.to_list())
+        return {name: cloudpickle.dumps(values) for name, values in sorted(found.items())}
+
+    def _commit(self, name: str, transaction: Transaction, staged: bytes, pause: Pause) -> None:
+        attempt = 1
+        while True:
+            self._journal.check()
+            try:
+                return self._committers[name].commit(transaction, cloudpickle.loads(staged))
+            except SupersededError:  # a target may notice before the lease does
+                raise
+            except Exception as error:  # noqa: BLE001 - user code
+                what = f"committer {name!r} could not apply transaction {transaction.txid}"
+                why = f"{type(error).__name__}: {error}"
+                wait = self._policies[name].delay(attempt=attempt, key=transaction.txid)
+                if wait is None:
+                    raise CommitError(
+                        f"{what} in {attempt} tries: {why}. Nothing of it is lost: mend that, and "
+                        f"start the topology again on the same checkpoint"
+                    ) from untold(error)
+                _logger.warning("%s: %s; tried again in %.1f s", what, why, wait)
+            pause(wait)
+            attempt += 1
+
+
+def _unrepeatable(record: BatchRecord, beyond: FailedRoots) -> CheckpointError:
+    return CheckpointError(
+        f"batch {record.plan.number} was decided on before Spark committed it, so its committers "
+        f"may have applied it; it cannot be repeated as it was, since of its messages "
+        f"{len(beyond)} failed now ({beyond.first}). Mend that, and start the "
+        f"topology again on the same checkpoint"
+    )

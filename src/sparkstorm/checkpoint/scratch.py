@@ -1,0 +1,96 @@
+"""Folders among the temporary files, which go with the driver that made them.
+
+A driver that is killed cannot remove its folders, so the next one does. A folder's name says which
+process made it: the process's number, when it started, and a digest of the machine on which that
+number means something. A folder is removed only if it belongs to this user, was made on this
+machine, and its process is seen to have ended; where that cannot be told it stays.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from sparkstorm.checkpoint.holder import Holder
+from sparkstorm.errors import EnvironmentFault
+
+__all__ = ["make_folder", "remove_abandoned"]
+
+_NAME = re.compile(r"sparkstorm-(?:.*-)?(\d+)-(\d+)-([0-9a-f]{8})-[^-]+")
+_RANDOM_CHARACTERS = 8
+"""How many of them ``mkdtemp`` adds."""
+
+_SHORT_PLACES = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - mkdtemp's folders are ours alone
+
+
+def make_folder(purpose: str, *, longest: int | None = None) -> Path:
+    """Make a folder that only this user may enter, for as long as this process lives at most.
+
+    Args:
+        purpose: a word for people who look at the temporary files.
+        longest: how many bytes its path may have. If those of the user's temporary files have
+            more, it is made where the system keeps them.
+
+    Raises:
+        EnvironmentFault: there is no place with so short a path.
+    """
+    prefix = f"sparkstorm-{purpose}-{_maker()}"
+    if longest is None:
+        return Path(tempfile.mkdtemp(prefix=prefix))
+    for place in _places():
+        path = os.path.join(place, prefix)
+        if len(os.fsencode(path)) + _RANDOM_CHARACTERS <= longest:
+            with suppress(OSError):
+                return Path(tempfile.mkdtemp(prefix=prefix, dir=place))
+    raise EnvironmentFault(
+        f"no folder for a Unix socket can be made: the path of {tempfile.gettempdir()} is too "
+        f"long for one, and none of {', '.join(_SHORT_PLACES)} can be written to. Set TMPDIR to a "
+        f"folder with a shorter path"
+    )
+
+
+def remove_abandoned() -> None:
+    """Remove the folders of processes that have ended without doing so."""
+    me = Holder.here("", 0.0)
+    for entry in _folders():
+        found = _NAME.fullmatch(entry.name)
+        if found is None or not me.machine or found[3] != _digest(me.machine):
+            continue
+        maker = Holder(run="", machine=me.machine, pid=int(found[1]), started=found[2])
+        if maker.has_died():
+            shutil.rmtree(entry.path, ignore_errors=True)  # another driver may do so, too
+
+
+def _folders() -> Iterator[os.DirEntry[str]]:
+    """This user's folders in the places of temporary files; no links."""
+    for place in _places():
+        with suppress(OSError), os.scandir(place) as entries:
+            for entry in entries:
+                if entry.name.startswith("sparkstorm-") and _is_mine(entry):
+                    yield entry
+
+
+def _is_mine(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder of this user: processes of others may not be seen from here."""
+    try:
+        is_folder = entry.is_dir(follow_symlinks=False)
+        return is_folder and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
+def _places() -> list[str]:
+    return list(dict.fromkeys((tempfile.gettempdir(), *_SHORT_PLACES)))
+
+
+def _maker() -> str:
+    me = Holder.here("", 0.0)
+    return f"{me.pid}-{me.started}-{_digest(me.machine)}-" if me.machine and me.started else ""
+
+
+def _digest(machine: str) -> str:
+    return hashlib.blake2b(machine.encode(), digest_size=4).hexdigest()

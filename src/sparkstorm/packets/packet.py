@@ -1,0 +1,386 @@
+"""Packets: what one task sends to another in one go. Encoded and decoded here and in ``encoding``.
+
+Layout, little-endian: a fixed head, then length-prefixed parts, each padded to eight bytes.
+
+=========  ==================================================================================
+DATA       lineage (by ``tracking``), then one or two parts per column: encoding, 7 zeros, bytes
+ENTRIES    roots, deltas                           contributions to ack vals
+HOLD       roots                                   roots of which a bolt holds a tuple
+RESET      roots                                   roots whose time-out starts anew
+NOTES      JSON, roots, numbers                    roots that failed: causes, and which each has
+FATAL      JSON failure                            a fault that must stop the topology
+OUTCOME    bytes                                   an acker's result, for the driver
+ENDED      roots                                   roots that ended without what is held of them
+GROVES     ids, counts, firsts, steps              pieces of groves that DATA packets name
+=========  ==================================================================================
+
+Packets are reproducible: the same content gives the same bytes, and nothing timed goes in.
+Roots and other whole numbers are narrow: they take as few bytes each as the largest of them needs,
+counted from ``base``. Every byte is copied some ten times on its way through Spark.
+"""
+
+import pickle
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import final
+
+import numpy as np
+
+from sparkstorm.acking.failed import FailedRoots
+from sparkstorm.acking.groves import Pieces, has_groves
+from sparkstorm.acking.ids import GROVE, U64, seeds
+from sparkstorm.acking.lineage import Lineage
+from sparkstorm.acking.shares import Entries
+from sparkstorm.errors import InternalError
+from sparkstorm.packets.columns import (
+    CoderError,
+    Column,
+    ObjectColumn,
+    Rows,
+)
+from sparkstorm.packets.encoding import Loads, decode_columns, encode_column, narrow, widen
+from sparkstorm.packets.failures import pack_failed, unpack_failed
+from sparkstorm.packets.pickles import Unread, load_each
+from sparkstorm.texts.user_errors import is_of_value
+
+__all__ = [
+    "DRIVER",
+    "ENGINE",
+    "Body",
+    "Kind",
+    "Packet",
+    "PacketHead",
+    "PacketWriter",
+    "read_head",
+]
+
+_HEAD = struct.Struct("<BBBxHHiiIIQ")
+_VERSION = 1
+
+_LOW_BITS = 32
+"""The head has the sequence in two parts, the upper one where there once were zeros: each load of a
+task has a million numbers of its own, and a batch may hold more than 4,095 loads."""
+
+DRIVER = 0
+"""The target of packets for the driver: taps, outcomes. Task numbers start at 1."""
+
+ENGINE = -1
+"""The source of packets that the engine itself sends: Storm's number of the system's task."""
+
+
+class Kind(IntEnum):
+    """What a packet holds."""
+
+    DATA = 1
+    ENTRIES = 2
+    HOLD = 3
+    RESET = 4
+    NOTES = 5
+    FATAL = 6
+    OUTCOME = 7
+    ENDED = 8
+    GROVES = 9
+
+
+class Tracking(IntEnum):
+    """How a DATA packet carries its tuples' lineage."""
+
+    NONE = 0
+    """Untracked: no ids, no rows for the ackers."""
+    SEEDED = 1
+    """Consecutive roots from ``base``, the share of each is its seed: nothing is carried."""
+    SIMPLE = 2
+    """A root and a share per tuple."""
+    MULTI = 3
+    """Any number of roots per tuple."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PacketHead:
+    """The fixed part: enough to sort packets and to pass them on unopened."""
+
+    kind: Kind
+    tracking: Tracking
+    stream: int
+    target: int
+    source: int
+    sequence: int
+    count: int
+    base: int
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Packets are run in this order, so that Spark's order of arrival does not matter."""
+        return self.source, self.sequence
+
+
+def read_head(data: bytes) -> PacketHead:
+    """Decode the head of a packet."""
+    fields = _HEAD.unpack_from(data)
+    version, kind, tracking, stream, high, target, source, low, count, base = fields
+    if version != _VERSION:
+        raise InternalError(f"a packet of version {version} came in; this is {_VERSION}")
+    sequence = high << _LOW_BITS | low
+    return PacketHead(Kind(kind), Tracking(tracking), stream, target, source, sequence, count, base)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packet:
+    """One packet, decoded as far as its parts; ``body`` is decoded by the method that fits.
+
+    Of a DATA packet's tuples only those ``kept`` are shown: None for all of them.
+    """
+
+    head: PacketHead
+    parts: tuple[memoryview, ...]
+    kept: Rows | None = None
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Packet":
+        """Split a packet into its head and parts, without copying."""
+        return cls(head=read_head(data), parts=tuple(_split(memoryview(data)[_HEAD.size :])))
+
+    @property
+    def count(self) -> int:
+        """How many tuples a DATA packet shows."""
+        return self.head.count if self.kept is None else len(self.kept)
+
+    def keep(self, rows: Rows) -> "Packet":
+        """Show only these of a DATA packet's tuples; nothing is read for it."""
+        return replace(self, kept=rows if self.kept is None else self.kept[rows])
+
+    @property
+    def names_groves(self) -> bool:
+        """Whether a DATA packet's tuples belong to groves."""
+        if self.head.tracking not in (Tracking.SIMPLE, Tracking.MULTI):
+            return False
+        is_narrow = len(self.parts[0]) < len(self.parts[1])  # too narrow for a root and a grove
+        return not (is_narrow and self.head.base < GROVE) and has_groves(self._roots())
+
+    def lineage(self) -> Lineage:
+        """The lineage of a DATA packet's tuples."""
+        lineage = self._lineage()
+        return lineage if self.kept is None else lineage.take(self.kept)
+
+    def columns(self) -> list[Column]:
+        """The columns of a DATA packet."""
+        return self._columns(pickle.loads)
+
+    def read(self) -> tuple[list[Column], dict[int, tuple[int, str]]]:
+        """The columns, and for each row that cannot be read: the first such column, and why."""
+        try:
+            return self.columns(), {}
+        except BaseException as error:  # of any user's class
+            if not is_of_value(error):
+                raise
+            columns = self._columns(load_each)
+        unread: dict[int, tuple[int, str]] = {}
+        for number, column in enumerate(columns):
+            if isinstance(column, ObjectColumn):
+                for row, value in enumerate(column.values):
+                    if isinstance(value, Unread):
+                        unread.setdefault(row, (number, value.why))
+        return columns, unread
+
+    def _lineage(self) -> Lineage:
+        match self.head.tracking:
+            case Tracking.SEEDED:
+                roots = np.arange(self.head.count, dtype=np.uint64) + np.uint64(self.head.base)
+                return Lineage(roots, seeds(roots))
+            case Tracking.SIMPLE:
+                return Lineage(self._roots(), _u64(self.parts[1]))
+            case Tracking.MULTI:
+                offsets = np.frombuffer(self.parts[2], np.int64)
+                return Lineage(self._roots(), _u64(self.parts[1]), offsets)
+            case _:
+                return Lineage.untracked(self.head.count)
+
+    def _columns(self, load: Loads) -> list[Column]:
+        skip = {Tracking.SIMPLE: 2, Tracking.MULTI: 3}.get(self.head.tracking, 0)
+        columns = list(decode_columns(self.parts[skip:], self.head.count, load))
+        return columns if self.kept is None else [column.take(self.kept) for column in columns]
+
+    def roots(self) -> U64:
+        """The roots of a HOLD, RESET or ENDED packet."""
+        return _u64(self.parts[0])
+
+    def entries(self) -> Entries:
+        """The entries of an ENTRIES packet."""
+        count = self.head.count
+        roots = widen(self.parts[0], count).astype(np.uint64) + np.uint64(self.head.base)
+        deltas = _u64(self.parts[1])
+        if len(self.parts) > 2:
+            deltas = np.repeat(deltas, widen(self.parts[2], len(deltas)))
+        return Entries(roots, deltas)
+
+    def pieces(self) -> Pieces:
+        """The pieces of a GROVES packet."""
+        ids, firsts = _u64(self.parts[0]), _u64(self.parts[2])
+        counts = widen(self.parts[1], len(ids)).astype(np.int64)
+        steps = np.cumsum(widen(self.parts[3], int(counts.sum())), dtype=np.uint64)
+        before = firsts - steps[np.cumsum(counts) - counts]
+        return Pieces(ids, counts, steps + np.repeat(before, counts))
+
+    def failed(self) -> FailedRoots:
+        """The failed roots of a NOTES packet."""
+        return unpack_failed(self.parts)
+
+    def payload(self) -> bytes:
+        """The bytes of a FATAL packet."""
+        return bytes(self.parts[0])
+
+    def _roots(self) -> U64:
+        pairs = len(self.parts[1]) // 8  # as many as there are shares or deltas
+        return widen(self.parts[0], pairs).astype(np.uint64) + np.uint64(self.head.base)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The encoded columns of ``count`` tuples."""
+
+    count: int
+    parts: list[bytes]
+
+    @classmethod
+    def encode(cls, columns: Sequence[Column], count: int) -> "Body":
+        """Encode columns."""
+        return cls(count, [part for column in columns for part in encode_column(column)])
+
+    @classmethod
+    def of_fields(cls, columns: Mapping[str, Column], count: int) -> "Body":
+        """Encode columns by field.
+
+        Raises:
+            CoderError: some values cannot be sent; the field is named.
+        """
+        parts: list[bytes] = []
+        for name, column in columns.items():
+            try:
+                parts += encode_column(column)
+            except CoderError as error:
+                raise error.within(f"field {name!r}") from None
+        return cls(count, parts)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the parts together."""
+        return sum(map(len, self.parts))
+
+
+@final
+@dataclass(slots=True)
+class PacketWriter:
+    """Encodes the packets of one task in one batch, numbering them in order."""
+
+    source: int
+    sequence: int = 0
+
+    def data(self, *, stream: int, target: int, body: Body, lineage: Lineage) -> bytes:
+        """Encode tuples of one stream for one task."""
+        tracking, base, parts = _encode_lineage(lineage)
+        return self._write(
+            Kind.DATA, parts + body.parts, tracking, stream, target, body.count, base
+        )
+
+    def groves(self, target: int, pieces: Pieces) -> bytes:
+        """Encode pieces of groves for one task; each needs one root at least."""
+        starts = np.cumsum(pieces.counts) - pieces.counts
+        steps = np.diff(pieces.roots, prepend=pieces.roots[:1])
+        steps[starts] = 0
+        parts = [
+            pieces.ids.tobytes(),
+            narrow(pieces.counts),
+            pieces.roots[starts].tobytes(),
+            narrow(steps),
+        ]
+        return self._write(Kind.GROVES, parts, target=target, count=len(pieces.ids))
+
+    def entries(self, target: int, entries: Entries) -> bytes:
+        """Encode contributions for an acker; where all roots of a grove get the same, it once."""
+        base, roots = _narrow_roots(entries.roots)
+        parts = [roots, *_encode_deltas(entries.deltas)]
+        return self._write(Kind.ENTRIES, parts, target=target, count=len(entries), base=base)
+
+    def roots(self, kind: Kind, target: int, roots: U64) -> bytes:
+        """Encode a HOLD, RESET or ENDED packet."""
+        return self._write(kind, [roots.tobytes()], target=target, count=len(roots))
+
+    def notes(self, target: int, failed: FailedRoots) -> bytes:
+        """Encode the failed roots for an acker."""
+        return self._write(Kind.NOTES, pack_failed(failed), target=target, count=len(failed))
+
+    def for_driver(self, kind: Kind, parts: Sequence[bytes]) -> bytes:
+        """Encode an OUTCOME or FATAL packet for the driver."""
+        return self._write(kind, parts, target=DRIVER)
+
+    def _write(
+        self,
+        kind: Kind,
+        parts: Sequence[bytes],
+        tracking: Tracking = Tracking.NONE,
+        stream: int = 0,
+        target: int = DRIVER,
+        count: int = 0,
+        base: int = 0,
+    ) -> bytes:
+        high, low = divmod(self.sequence, 1 << _LOW_BITS)
+        head = _HEAD.pack(
+            _VERSION, kind, tracking, stream, high, target, self.source, low, count, base
+        )
+        self.sequence += 1
+        return b"".join([head, *(piece for part in parts for piece in _padded(part))])
+
+
+def _encode_deltas(deltas: U64) -> list[bytes]:
+    starts = np.flatnonzero(np.diff(deltas, prepend=~deltas[:1]))
+    if 2 * len(starts) > len(deltas):
+        return [deltas.tobytes()]
+    return [deltas[starts].tobytes(), narrow(np.diff(starts, append=len(deltas)))]
+
+
+def _encode_lineage(lineage: Lineage) -> tuple[Tracking, int, list[bytes]]:
+    if not lineage.is_tracked:
+        return Tracking.NONE, 0, []
+    if lineage.offsets is None:
+        first, last = int(lineage.roots[0]), int(lineage.roots[-1])
+        if last - first == len(lineage) - 1 and _is_seeded(lineage):
+            return Tracking.SEEDED, first, []
+    base, roots = _narrow_roots(lineage.roots)
+    pairs = [roots, lineage.shares.tobytes()]
+    if lineage.offsets is not None:
+        return Tracking.MULTI, base, [*pairs, lineage.offsets.tobytes()]
+    return Tracking.SIMPLE, base, pairs
+
+
+def _is_seeded(lineage: Lineage) -> bool:
+    roots = lineage.roots
+    return bool(np.all(roots[1:] - roots[:-1] == 1)) and np.array_equal(
+        lineage.shares, seeds(roots)
+    )
+
+
+def _padded(part: bytes) -> tuple[bytes, bytes, bytes]:
+    return len(part).to_bytes(8, "little"), part, bytes(-len(part) % 8)
+
+
+def _split(body: memoryview) -> Iterator[memoryview]:
+    at = 0
+    while at < len(body):
+        length = int.from_bytes(body[at : at + 8], "little")
+        yield body[at + 8 : at + 8 + length]
+        at += 8 + length + (-length % 8)
+
+
+def _narrow_roots(roots: U64) -> tuple[int, bytes]:
+    """The smallest root, and how far each is from it."""
+    base = int(roots.min()) if len(roots) else 0
+    return base, narrow(roots - np.uint64(base))
+
+
+def _u64(part: memoryview) -> U64:
+    return np.frombuffer(part, np.uint64)

@@ -1,0 +1,1 @@
+"""Hosted spouts: their tasks live in the driver, each on a thread of its own."""

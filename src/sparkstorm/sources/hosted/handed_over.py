@@ -1,0 +1,51 @@
+"""What a hosted spout hands to its collector: refused at once, or in the form the engine takes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sparkstorm.errors import EmitError
+from sparkstorm.planning.plan import Plan
+from sparkstorm.tasks.collectors.outbox import task_number
+from sparkstorm.texts.showing import shown
+from sparkstorm.texts.user_errors import reason_of
+from sparkstorm.verdicts import Failure, Reason
+
+__all__ = ["emitted_row", "failure_of", "known_task"]
+
+
+def emitted_row(
+    plan: Plan, component: str, values: Sequence[Any], stream: str, *, direct: bool
+) -> tuple[Any, ...]:
+    """Return the values of a message.
+
+    Raises:
+        EmitError: the stream is not declared, has other fields, or is emitted to in another way.
+    """
+    declared = plan.spec(component).streams.get(stream)
+    if declared is None:
+        raise EmitError(f"spout {component!r} declares no stream {shown(stream)}")
+    if len(values) != len(declared.fields) or direct != declared.direct:
+        raise EmitError(
+            f"spout {component!r} emitted {shown(list(values))} to stream {stream!r}, which has "
+            f"the fields {', '.join(declared.names)}{' and is direct' if declared.direct else ''}"
+        )
+    return tuple(values)
+
+
+def known_task(plan: Plan, component: str, task: Any) -> int:
+    """Return the number of a task; one that does not read the stream fails the message later.
+
+    Raises:
+        EmitError: there is no such task.
+    """
+    number = task_number(task)
+    if not any(number in tasks for tasks in plan.tasks.values()):
+        raise EmitError(f"spout {component!r} emitted to task {number}, which there is not")
+    return number
+
+
+def failure_of(failure: object, component: str, task: int) -> Failure:
+    """Return why a spout gives a message up: also from an exception or a text."""
+    if type(failure) is Failure:
+        return failure
+    return Failure(reason=Reason.FAILED, component=component, task=task, message=reason_of(failure))

@@ -1,0 +1,127 @@
+"""The intake: what a hosted spout has emitted and no batch has planned yet."""
+
+import threading
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, final
+
+from sparkstorm.sources.message_bytes import MeanBytes, bytes_of
+
+__all__ = ["Intake", "Lot", "Messages"]
+
+_PASS_OVER = 12
+"""So many are not measured, as that takes longer than taking one in. One in 13 is: large ones that
+come in turns will hardly do so by a prime."""
+
+
+class Lot(NamedTuple):
+    """What messages must have in common to travel in one load."""
+
+    stream: str
+    tracked: bool
+    attempt: int
+    width: int = 0
+
+
+@final
+@dataclass(slots=True)
+class Messages:
+    """Messages of one lot, in the order in which they were emitted.
+
+    ``direct`` has the task that each goes to if their stream is direct; else it is empty.
+    """
+
+    rows: list[Sequence[Any]] = field(default_factory=list)
+    msg_ids: list[Hashable] = field(default_factory=list)
+    direct: list[int] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def add(self, values: Sequence[Any], msg_id: Hashable, direct: int | None) -> None:
+        """Put one behind the others."""
+        self.rows.append(values)
+        self.msg_ids.append(msg_id)
+        if direct is not None:
+            self.direct.append(direct)
+
+    def direct_of(self, row: int) -> int | None:
+        """The task that one of them goes to, if their stream is direct."""
+        return self.direct[row] if self.direct else None
+
+    def cut(self, start: int, stop: int | None = None) -> "Messages":
+        """Take out those between two positions."""
+        cut = Messages(self.rows[start:stop], self.msg_ids[start:stop], self.direct[start:stop])
+        del self.rows[start:stop], self.msg_ids[start:stop], self.direct[start:stop]
+        return cut
+
+    def put_before(self, first: "Messages") -> None:
+        """Put others before these."""
+        self.rows[:0], self.msg_ids[:0], self.direct[:0] = first.rows, first.msg_ids, first.direct
+
+    def drop(self, rows: Sequence[int]) -> None:
+        """Take out single ones."""
+        gone = set(rows)
+        columns: tuple[list[Any], ...] = (self.rows, self.msg_ids, self.direct)
+        for values in columns:
+            values[:] = [value for row, value in enumerate(values) if row not in gone]
+
+
+@final
+class Intake:
+    """The messages of one spout task that wait for a batch, by lot.
+
+    The spout's thread adds to it, the one that plans takes from it. ``message_bytes`` is how large
+    the messages are that come, about.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lots: dict[Lot, Messages] = {}
+        self._pass_over = 0
+        self.message_bytes = MeanBytes()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return sum(map(len, self._lots.values()))
+
+    @property
+    def tracked(self) -> int:
+        """How many of them have an id that the spout wants to hear of again."""
+        with self._lock:
+            return sum(len(waiting) for lot, waiting in self._lots.items() if lot.tracked)
+
+    @property
+    def widths(self) -> set[int]:
+        """The widths of the suspects among them (:mod:`sparkstorm.sources.blame`)."""
+        with self._lock:
+            return {lot.width for lot in self._lots if lot.width}
+
+    def add(self, lot: Lot, values: Sequence[Any], msg_id: Hashable, direct: int | None) -> None:
+        """Take in one message."""
+        with self._lock:
+            self._lots.setdefault(lot, Messages()).add(values, msg_id, direct)
+        if self._pass_over:
+            self._pass_over -= 1
+        else:
+            self.message_bytes.note(sum(map(bytes_of, values)))
+            self._pass_over = _PASS_OVER if self.message_bytes.settled else 0
+
+    def lots(self, width: int) -> list[Lot]:
+        """The lots of a width, the oldest first."""
+        with self._lock:
+            return [lot for lot in self._lots if lot.width == width]
+
+    def take(self, lot: Lot, limit: int) -> Messages:
+        """Take out the first messages of a lot."""
+        with self._lock:
+            waiting = self._lots[lot]
+            taken = waiting.cut(0, limit)
+            if not len(waiting):
+                del self._lots[lot]
+            return taken
+
+    def put_back(self, lot: Lot, messages: Messages) -> None:
+        """Let messages that were taken wait once more, before the others of their lot."""
+        with self._lock:
+            self._lots.setdefault(lot, Messages()).put_before(messages)

@@ -1,0 +1,106 @@
+"""The messages of a load as their spout emitted them, kept until they have ended."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparkstorm.acking.lineage import Lineage
+from sparkstorm.packets.load import Load
+from sparkstorm.packets.packet import Body, Packet, PacketWriter
+from sparkstorm.sources.packing import unpack_rows
+
+__all__ = ["GONE", "Original", "Originals", "PendingLoad"]
+
+_SMALL_BYTES = 64 * 1024
+"""Below this it is not worth while to drop the rows of messages that have ended."""
+
+
+class Original(NamedTuple):
+    """One message as it was emitted; ``direct`` is the task that ``emit_direct`` picked."""
+
+    stream: str
+    values: tuple[Any, ...]
+    direct: int | None
+    began: float
+    """When it was put into a batch, in seconds since 1970."""
+
+
+@final
+class Originals:
+    """The messages of one load, as the packet that the load carries: about as small as can be.
+
+    When three quarters have ended, the others are packed anew, so that a tuple that a bolt holds
+    for long does not pin a whole load.
+    """
+
+    __slots__ = ("_began", "_direct", "_packet", "_places", "_stream")
+
+    def __init__(self, load: Load, began: float) -> None:
+        self._stream = load.stream
+        self._packet = load.packet or b""
+        self._direct = np.frombuffer(load.direct, np.int32) if load.direct else None
+        self._places: NDArray[np.int64] = np.arange(load.count)
+        self._began = began
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the packet."""
+        return len(self._packet)
+
+    def of(self, places: Sequence[int]) -> list[Original]:
+        """The messages at these places in the load."""
+        rows = unpack_rows(self._packet)
+        slots = np.searchsorted(self._places, np.array(places, np.int64)).tolist()
+        return [
+            Original(
+                self._stream,
+                rows[slot],
+                None if self._direct is None else int(self._direct[slot]),
+                self._began,
+            )
+            for slot in slots
+        ]
+
+    def wastes(self, left: int) -> bool:
+        """Whether it is worth while to drop what has ended, if so many are left."""
+        return 4 * left <= len(self._places) and self.nbytes >= _SMALL_BYTES
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Drop all but these."""
+        slots = np.searchsorted(self._places, np.array(places, np.int64))
+        columns = [column.take(slots) for column in Packet.decode(self._packet).columns()]
+        body = Body.encode(columns, len(slots))
+        self._packet = PacketWriter(0).data(
+            stream=0, target=0, body=body, lineage=Lineage.untracked(len(slots))
+        )
+        self._places = self._places[slots]
+        self._direct = None if self._direct is None else self._direct[slots]
+
+
+GONE: Hashable = object()
+"""Stands in a :class:`PendingLoad` where a message has ended."""
+
+
+@final
+class PendingLoad(list[Hashable]):
+    """The message ids of consecutive roots; ``left`` of them have not ended."""
+
+    def __init__(self, ids: Sequence[Hashable], originals: Originals) -> None:
+        super().__init__(ids)
+        self.left = len(ids)
+        self.originals = originals
+        self.bytes_each = originals.nbytes // max(len(ids), 1)
+
+    def take(self, place: int) -> Hashable:
+        """Return the id at a place, once: after that it is gone."""
+        msg_id, self[place] = self[place], GONE
+        if msg_id is not GONE:
+            self.left -= 1
+        return msg_id
+
+    def shrink(self) -> None:
+        """Give back the memory of messages that have ended, if it is worth while."""
+        if self.originals.wastes(self.left):
+            self.originals.keep([place for place, msg_id in enumerate(self) if msg_id is not GONE])

@@ -1,0 +1,1 @@
+"""Partitioned spouts: the driver sees offsets, executors read the messages."""

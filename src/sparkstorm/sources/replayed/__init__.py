@@ -1,0 +1,1 @@
+"""Replayed dead letters: they run again as messages of their spouts."""

@@ -1,0 +1,85 @@
+"""The state in a checkpoint, read by Spark's state data source; the topology need not run."""
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import or_
+from typing import final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from sparkstorm.errors import CheckpointError
+from sparkstorm.spark.driver.session import query_session
+from sparkstorm.state.log import MemoryStore
+
+__all__ = ["StateReader"]
+
+_COLUMNS = {
+    "chunks": ("key.key", "value.data"),
+    "entries": ("user_map_key.name", "user_map_value.data"),
+}
+"""Where Spark's state data source shows the names and contents of each state variable."""
+
+
+@final
+class StateReader:
+    """Reads the chunks and entries of tasks as of the last committed batch.
+
+    Args:
+        session: any session.
+        checkpoint: the checkpoint folder.
+        stages: how many stages of the query keep state.
+    """
+
+    def __init__(self, session: SparkSession, checkpoint: str, stages: int) -> None:
+        self._session = query_session(session, 1, checkpoint)
+        self._checkpoint = checkpoint
+        self._stages = stages
+
+    def chunks(self, component: str, tasks: int) -> Iterator[tuple[int, MemoryStore]]:
+        """Return the chunks of each task of a component, by its number from 0."""
+        for index in range(tasks):
+            store = MemoryStore()
+            for name, data in self._read("chunks", f"{component}/{index}/", ("",)):
+                store.put(name, data)
+            yield index, store
+
+    def entries(
+        self, component: str, tasks: int, ends: Sequence[str]
+    ) -> Iterator[tuple[int, str, bytes]]:
+        """Return the single entries of each task whose names end in one of these ways."""
+        for index in range(tasks):
+            for name, data in self._read("entries", f"{component}/{index}/", ends):
+                yield index, name, data
+
+    def _read(
+        self, variable: str, namespace: str, ends: Sequence[str]
+    ) -> Iterator[tuple[str, bytes]]:
+        for operator in range(self._stages):
+            frame = self._variable(variable, operator)
+            if frame is not None:
+                some = reduce(or_, (sf.col("name").endswith(end) for end in ends))
+                mine = frame.where(sf.col("name").startswith(namespace) & some)
+                for row in mine.toLocalIterator():
+                    yield row["name"].removeprefix(namespace), bytes(row["data"])
+
+    def _variable(self, variable: str, operator: int) -> DataFrame | None:
+        """Return a state variable of one of Spark's stateful operators; None if it has no such."""
+        reader = self._session.read.format("statestore").option("stateVarName", variable)
+        place = f"{self._checkpoint.rstrip('/')}/spark"
+        try:
+            frame = reader.option("operatorId", operator).load(place)
+        except PySparkException as error:
+            if error.getCondition() == "STDS_INVALID_OPTION_VALUE.WITH_MESSAGE":
+                return None
+            raise CheckpointError(
+                f"the checkpoint {self._checkpoint} has no state that Spark can read yet, or it "
+                f"is damaged: {_first_line(error)}"
+            ) from error
+        name, data = _COLUMNS[variable]
+        return frame.select(sf.col(name).alias("name"), sf.col(data).alias("data"))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]

@@ -1,0 +1,71 @@
+"""Spark's own logs in a checkpoint: which batches it has heard of, and which it has committed.
+
+``offsets/N`` is written before batch N runs, ``commits/N`` behind it. The first line is a version,
+each other one JSON, or a dash. Spark does not force these files to the disk, so the newest of them
+is what a power failure leaves empty.
+"""
+
+import json
+
+from sparkstorm.checkpoint.engine_log import EngineLog
+from sparkstorm.checkpoint.files import CheckpointFiles
+from sparkstorm.errors import CheckpointError
+
+__all__ = ["read_spark_log"]
+
+_AGAIN = (
+    "Delete it: then the batch is run again as sparkstorm's own plan of it says, and if that would "
+    "be wrong, the next start tells"
+)
+_RESTORE = (
+    "Restore the whole checkpoint folder from one backup, or give another checkpoint folder: "
+    "sources then give again what was not acked, and state begins anew"
+)
+
+
+def read_spark_log(files: CheckpointFiles) -> EngineLog:
+    """Return how far Spark's logs go.
+
+    Args:
+        files: Spark's part of the checkpoint.
+
+    Raises:
+        CheckpointError: the newest file of a log is damaged, so that Spark could not start.
+    """
+    heard, committed = _newest(files, "offsets"), _newest(files, "commits")
+    if not _is_whole(files, "commits", committed):
+        raise _damaged(f"commits/{committed}", _AGAIN)
+    if not _is_whole(files, "offsets", heard):
+        raise _damaged(f"offsets/{heard}", _AGAIN if committed < heard else _RESTORE)
+    return EngineLog(heard, committed)
+
+
+def _newest(files: CheckpointFiles, folder: str) -> int:
+    return max((int(name) for name in files.names(folder) if name.isdecimal()), default=-1)
+
+
+def _is_whole(files: CheckpointFiles, folder: str, number: int) -> bool:
+    data = files.read(f"{folder}/{number}")
+    if data is None:
+        return True  # there is none at all
+    version, *lines = data.split(b"\n")
+    return (
+        version[:1] == b"v"
+        and bool(lines)
+        and all(line == b"-" or _is_json(line) for line in lines)
+    )
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _damaged(name: str, mend: str) -> CheckpointError:
+    return CheckpointError(
+        f"the checkpoint's file spark/{name} is damaged, perhaps since the machine lost its power. "
+        f"{mend}"
+    )

@@ -1,0 +1,16 @@
+# What Cython makes of key_values.py; see docs/architecture.md.
+cimport cython
+from sparkstorm.state.spaces cimport Space
+from sparkstorm.state.undo cimport Call
+
+cdef class KeyValues(Space):
+    cdef public Py_ssize_t _count
+
+    @cython.locals(fresh=dict)
+    cpdef get(self, key, default=*)
+
+    @cython.locals(call=Call, fresh=dict)
+    cpdef put(self, key, value)
+
+    @cython.locals(call=Call, fresh=dict)
+    cpdef add(self, key, amount=*)

@@ -1,0 +1,120 @@
+"""A task's committed state for people: read without running any code of whoever wrote it."""
+
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+from sparkstorm.state.committed import EntryStore, MemoryEntries, StoredEntries
+from sparkstorm.state.held import Bag
+from sparkstorm.state.kept import MOVED, ChunkUnpickler, Kept
+from sparkstorm.state.log import committed_chunks
+
+__all__ = ["Item", "StandIn", "items_of", "items_of_entry"]
+
+_SAFE_MODULES = {
+    "sparkstorm.state.kept": {"Kept", "DELETED"},
+    "sparkstorm.state.held": {"_Record"},
+    "builtins": {"set", "frozenset", "bytearray", "complex", "range", "slice"},
+    "collections": {"OrderedDict", "deque", "Counter", "defaultdict"},
+    "datetime": {"date", "datetime", "time", "timedelta", "timezone"},
+    "decimal": {"Decimal"},
+    "fractions": {"Fraction"},
+    "uuid": {"UUID"},
+}
+"""What a pickle may name and get. Anything else may not be there, or may do anything."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One key of one space of a task.
+
+    Attributes:
+        space: the named state; ``""`` is the bolt's own, and held tuples are below ``tuples/``.
+        key: the key; a held tuple's is the one that it is held under.
+        value: the value; a held tuple's are its fields with their values.
+    """
+
+    space: str
+    key: Any
+    value: Any
+
+
+class StandIn:
+    """Stands for an object of a class that is not loaded: its name and what it was made from."""
+
+    name = ""
+
+    def __new__(cls, *arguments: Any, **_: Any) -> Self:
+        """Take whatever the pickle hands over."""
+        one = super().__new__(cls)
+        one.parts = list(arguments)
+        return one
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.parts: list[Any]
+
+    def __setstate__(self, state: Any) -> None:
+        self.parts.append(state)
+
+    def append(self, item: Any) -> None:
+        """Take an item of a list."""
+        self.parts.append(item)
+
+    def extend(self, items: Iterable[Any]) -> None:
+        """Take items of a list."""
+        self.parts.extend(items)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.parts.append((key, value))
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {', '.join(map(repr, self.parts))}>"
+
+
+@final
+class _Unpickler(ChunkUnpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        """Load what is known to be harmless; a stand-in for all else."""
+        if name in _SAFE_MODULES.get(MOVED.get(module, module), ()):
+            return super().find_class(module, name)
+        return type(name, (StandIn,), {"name": f"{module}.{name}"})
+
+
+def items_of(store: EntryStore) -> Iterator[Item]:
+    """Read what the chunks of a task hold, space by space."""
+    spaces: dict[str, MemoryEntries] = {}
+    for data in committed_chunks(store):
+        for space, changes in _loads(data).items():
+            spaces.setdefault(space, MemoryEntries()).take(changes)
+    for space, entries in sorted(spaces.items()):
+        for key, value in entries.items():
+            yield from _items(space, key, value)
+
+
+def items_of_entry(name: str, data: bytes) -> Iterator[Item]:
+    """Read what a single entry of the store holds."""
+    for key, value in _loads(data).items():
+        yield from _items(StoredEntries.space_of(name), key, value)
+
+
+def _items(space: str, key: Any, value: Any) -> Iterator[Item]:
+    if space.startswith(("times/", "due/")):
+        return  # what a named state with a time to live notes for itself
+    if space == "attributes":
+        changed = _loads(value)[0] if value is not None else {}
+        for name, attribute in changed.items():
+            yield Item(space, name, attribute)
+    elif space.startswith(Bag.PREFIX):
+        yield Item(space, value.key, dict(zip(value.names, _opened(value.values), strict=True)))
+    else:
+        yield Item(space.removeprefix("named/"), key, _opened(value))
+
+
+def _opened(value: Any) -> Any:
+    return _loads(value.data) if isinstance(value, Kept) else value
+
+
+def _loads(data: bytes) -> Any:
+    return _Unpickler(io.BytesIO(data)).load()

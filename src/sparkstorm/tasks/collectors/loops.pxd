@@ -1,0 +1,11 @@
+# What Cython makes of loops.py; see docs/architecture.md.
+cimport cython
+from sparkstorm.tasks.collectors.emission cimport BasicEmission, BoltEmission
+from sparkstorm.state.undo cimport Call
+from sparkstorm.tuples cimport Tuple
+
+@cython.locals(tup=Tuple, rows=list, ends=list, index=Py_ssize_t, unheld=Py_ssize_t, unread=dict)
+cpdef run_basic(bolt, BasicEmission emission, inbox, plan, failed)
+
+@cython.locals(tup=Tuple, others=list, index=Py_ssize_t, unheld=Py_ssize_t, unread=dict)
+cpdef run_bolt(bolt, BoltEmission emission, inbox, plan, Call call, failed)

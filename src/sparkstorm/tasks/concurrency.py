@@ -1,0 +1,157 @@
+"""Waiting bolts: several ``execute`` calls of one task at a time, recorded in the input's order."""
+
+import asyncio
+import atexit
+import contextvars
+import inspect
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from typing import Any, final
+
+from sparkstorm.components.bolt import AnyBolt, Bolt
+from sparkstorm.texts.user_errors import is_of_call, refuse_result
+from sparkstorm.tuples import Tuple
+
+__all__ = ["Recording", "is_async", "run_concurrently"]
+
+_Take = Callable[[int, Callable[[Any], None]], None]
+
+_LOOPS = threading.local()
+
+
+@final
+class Recording:
+    """A collector that writes down its calls, to be made on the real one later.
+
+    Also how ``execute`` ended: what was recorded before it raised is replayed all the same, since
+    a :class:`Bolt` keeps what it emitted.
+    """
+
+    __slots__ = ("_calls", "_error")
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+        self._error: BaseException | None = None
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        def record(*args: Any, **kwargs: Any) -> None:
+            # The caller may change a list that it has emitted: what counts is what it was.
+            copied = tuple(tuple(arg) if isinstance(arg, list) else arg for arg in args)
+            self._calls.append((name, copied, kwargs))
+
+        return record
+
+    def replay(self, collector: Any) -> None:
+        """Make the calls on the real collector, and raise what ``execute`` raised."""
+        for name, args, kwargs in self._calls:
+            getattr(collector, name)(*args, **kwargs)
+        if self._error is not None:
+            raise self._error
+
+
+_CURRENT: contextvars.ContextVar[Recording] = contextvars.ContextVar("sparkstorm_recording")
+
+
+@final
+class _CurrentCollector:
+    """``self.collector`` of a concurrent bolt: leads to the recording of the running tuple."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_CURRENT.get(), name)
+
+    def __reduce__(self) -> str:
+        raise TypeError("a collector cannot be pickled")
+
+
+def run_concurrently(bolt: AnyBolt, tuples: Iterable[Tuple], limit: int, take: _Take) -> None:
+    """Execute up to ``limit`` tuples at a time; hand each one's record to ``take`` in order.
+
+    Threads, or coroutines on one event loop if ``execute`` is ``async def``.
+    """
+    real = getattr(bolt, "collector", None)
+    if isinstance(bolt, Bolt):
+        bolt.collector = _CurrentCollector()
+    try:
+        if is_async(bolt):
+            _event_loop().run(_run_coroutines(bolt, tuples, limit, take))
+        else:
+            _run_threads(bolt, tuples, limit, take)
+    finally:
+        if isinstance(bolt, Bolt) and real is not None:
+            bolt.collector = real
+
+
+def _event_loop() -> asyncio.Runner:
+    """This thread's event loop, the same for all batches and bolts.
+
+    A connection pool that tasks share, say, belongs to the loop in which it was made.
+    """
+    found: asyncio.Runner | None = getattr(_LOOPS, "runner", None)
+    if found is None:
+        found = _LOOPS.runner = asyncio.Runner()
+        atexit.register(found.close)
+    return found
+
+
+def is_async(bolt: AnyBolt) -> bool:
+    """Whether the bolt's ``execute`` is a coroutine function."""
+    return inspect.iscoroutinefunction(bolt.execute)  # type: ignore[attr-defined]
+
+
+def _call(bolt: Any, tup: Tuple, recording: Recording) -> Any:
+    _CURRENT.set(recording)
+    return bolt.execute(tup) if isinstance(bolt, Bolt) else bolt.execute(tup, recording)
+
+
+def _run_threads(bolt: AnyBolt, tuples: Iterable[Tuple], limit: int, take: _Take) -> None:
+    with ThreadPoolExecutor(limit, thread_name_prefix="sparkstorm-bolt") as pool:
+        waiting: deque[tuple[int, Future[Recording]]] = deque()
+        for tup in tuples:
+            waiting.append((tup._index, pool.submit(_call_recorded, bolt, tup)))  # noqa: SLF001
+            if len(waiting) >= 2 * limit:
+                _take_first(waiting, take)
+        while waiting:
+            _take_first(waiting, take)
+
+
+def _call_recorded(bolt: Any, tup: Tuple) -> Recording:
+    recording = Recording()
+    try:
+        refuse_result(_call(bolt, tup, recording))
+    except BaseException as error:  # it is raised again by replay
+        if not is_of_call(error):
+            raise
+        recording._error = error  # noqa: SLF001
+    return recording
+
+
+def _take_first(waiting: deque[tuple[int, Future[Recording]]], take: _Take) -> None:
+    index, future = waiting.popleft()
+    take(index, future.result().replay)
+
+
+async def _run_coroutines(bolt: Any, tuples: Iterable[Tuple], limit: int, take: _Take) -> None:
+    source = iter(tuples)
+    while window := list(islice(source, limit * 8)):
+        gate = asyncio.Semaphore(limit)
+        records = await asyncio.gather(*(_await_one(bolt, tup, gate) for tup in window))
+        for tup, recording in zip(window, records, strict=True):
+            take(tup._index, recording.replay)  # noqa: SLF001
+
+
+async def _await_one(bolt: Any, tup: Tuple, gate: asyncio.Semaphore) -> Recording:
+    async with gate:
+        recording = Recording()
+        try:
+            await _call(bolt, tup, recording)
+        except BaseException as error:  # as above
+            if not is_of_call(error):
+                raise
+            recording._error = error  # noqa: SLF001
+        return recording
