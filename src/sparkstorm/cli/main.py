@@ -8,7 +8,7 @@ import typer
 from sparkstorm._version import __version__, is_compiled
 from sparkstorm.cli.edge import edge
 from sparkstorm.cli.letters import app as letters_app
-from sparkstorm.cli.state.commands import app as state_app
+from sparkstorm.cli.state import app as state_app
 from sparkstorm.cli.terminal import bear_any_text, say
 
 __all__ = ["app", "main"]

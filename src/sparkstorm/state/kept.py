@@ -27,8 +27,8 @@ class Kept:
 
 
 MOVED: Final = {
-    "sparkstorm.state.kept": "sparkstorm.state.kept",
-    "sparkstorm.state.held": "sparkstorm.state.held",
+    "sparkstorm.execution.marks": "sparkstorm.state.kept",
+    "sparkstorm.execution.held": "sparkstorm.state.held",
 }
 """Where the modules are today that chunks of earlier versions name."""
 
