@@ -17,7 +17,7 @@ INSTALLED_BENCH := $(VENV_BENCH)/.installed
 NO_PYTHON := There is no $(PYTHON) here: install Python 3.11 or newer, or name it with PYTHON=.
 PREREQUISITES := command -v "$(PYTHON)" >/dev/null || { echo "$(NO_PYTHON)" >&2; exit 1; }; \
 	"$(PYTHON)" scripts/check_prerequisites.py
-PYTEST := $(VENV)/bin/python -m pytest --timeout=300
+PYTEST := $(VENV)/bin/python -m pytest
 # Two processes, each with a Spark session of its own; a file's tests stay together, and those that
 # wait for clusters and servers do not come last, when nothing else is left to do beside them.
 IN_TWO := --numprocesses=2 --dist=loadfile --no-loadscope-reorder

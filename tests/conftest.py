@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # tests without Spark do not load it
 
     Server = TypeVar("Server", bound=ServerProcess)
 
+pytest_plugins = ["tests.tools.time_limits"]
+
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 SRC = Path(__file__).parents[1] / "src"
@@ -53,6 +55,9 @@ if os.environ.get("PLAIN_PYTHON"):  # `make test-plain`: as on machines without 
 elif _stale := _newer_than_compiled():
     pytest.exit(f"run `make setup`: changed since it was compiled: {', '.join(_stale)}", 4)
 
+
+# How long tests wait at most: a machine three times slower than ours passes, too.
+os.environ.setdefault("SPARKSTORM_PATIENCE_SECS", "300")
 
 from sparkstorm.testing.servers import guarded  # noqa: E402 - now that it is clear which modules
 

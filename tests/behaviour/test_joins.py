@@ -14,7 +14,7 @@ from sparkstorm.errors import ComponentError, TopologyError
 from sparkstorm.spouts import IteratorSpout
 from sparkstorm.state.log import StateImage
 from sparkstorm.tasks.level import Workshop
-from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock, QueueSpout
+from sparkstorm.testing import PATIENCE_SECS, FeederSpout, LocalRunner, ManualClock, QueueSpout
 
 PATIENT = {"message_timeout_secs": 600}
 
@@ -373,6 +373,6 @@ def test_the_same_on_spark(run_on_spark: Any, tmp_path: Path, keys: int) -> None
         "dead_letter_folder": str(tmp_path),
     }
     with run_on_spark(sides.topology(IteratorSpout), config) as play:
-        assert play.run.wait_until_drained(900)
+        assert play.run.wait_until_drained(3 * PATIENCE_SECS)
         sides.check(play.emitted("join"), play.statistics())
         assert play.run._coordinator.ledger_bytes == 0

@@ -15,6 +15,7 @@ from executors import executors_of
 
 import sparkstorm as ss
 from sparkstorm.spouts import LinesSpout
+from sparkstorm.testing import PATIENCE_SECS
 
 
 class Split(ss.BasicBolt):
@@ -68,7 +69,7 @@ def main(master: str, text: str, result: str, *workers: str) -> None:
                 tick.wait(0.02)
             killed = executors_of([int(pid) for pid in workers])[:1]
             os.kill(killed[0], signal.SIGKILL)
-        drained = run.wait_until_drained(240)
+        drained = run.wait_until_drained(PATIENCE_SECS)
         statistics = run.statistics()
     answer = {
         "counts": counts,

@@ -18,6 +18,7 @@ import pyspark
 import pytest
 
 import sparkstorm
+from sparkstorm.testing import PATIENCE_SECS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
@@ -76,7 +77,7 @@ def _start(
 
 def _wait_for(log: Path, pattern: str, process: subprocess.Popen[bytes]) -> str:
     """Wait until a daemon has logged something."""
-    never, deadline = threading.Event(), time.monotonic() + 60
+    never, deadline = threading.Event(), time.monotonic() + PATIENCE_SECS
     while True:
         text = log.read_text(errors="replace")
         if found := re.search(pattern, text):
@@ -182,7 +183,6 @@ def recompute(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(450)
 @pytest.mark.parametrize("how", ["kill", "files", "slow"])
 def test_repeated_tasks_fail_no_tree(
     cluster: tuple[str, list[int]], tmp_path: Path, how: str
@@ -199,7 +199,6 @@ def test_repeated_tasks_fail_no_tree(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(450)
 @pytest.mark.parametrize("how", ["kill", "files", "slow"])
 def test_bolts_that_are_not_deterministic_lose_nothing(
     cluster: tuple[str, list[int]], tmp_path: Path, how: str
@@ -222,7 +221,6 @@ def test_bolts_that_are_not_deterministic_lose_nothing(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(450)
 @pytest.mark.parametrize("how", ["kill", "files"])
 def test_what_is_acked_is_in_the_state_that_is_committed(
     cluster: tuple[str, list[int]], tmp_path: Path, how: str

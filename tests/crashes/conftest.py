@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import pytest
 
 from sparkstorm.errors import EnvironmentFault
+from sparkstorm.testing import PATIENCE_SECS
 
 collect_ignore = [
     "bank.py",
@@ -35,7 +36,7 @@ def run_loop(absent: Callable[[str], NoReturn], tmp_path: Path) -> Callable[...,
     except EnvironmentFault as fault:
         absent(str(fault))
 
-    def run(program: str, *options: str, secs: int) -> dict[str, Any]:
+    def run(program: str, *options: str, secs: float = 2 * PATIENCE_SECS) -> dict[str, Any]:
         path = Path(__file__).with_name(program)
         seed = str(random.randrange(10**6))
         command = [sys.executable, str(path), str(tmp_path / "run"), "--seed", seed, *options]

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from sparkstorm.testing import PATIENCE_SECS
+
 pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).parents[2]
@@ -82,7 +84,7 @@ def topology(args):
 
 def run(*args: str | Path) -> "subprocess.CompletedProcess[str]":
     command = [*SPARKSTORM, "run", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=280)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECS)
 
 
 def test_a_run_counts_taps_and_goes_on_with_its_checkpoint(tmp_path: Path) -> None:
@@ -161,7 +163,7 @@ def interrupted(topology: Path, *, times: int) -> tuple[int, str]:
         if times > 1:
             wait_for("draining", process)
             process.send_signal(signal.SIGINT)
-        _, text = process.communicate(timeout=90)
+        _, text = process.communicate(timeout=PATIENCE_SECS)
     return process.returncode, text
 
 
@@ -193,6 +195,7 @@ def topology(args):
 """
 
 
+@pytest.mark.slow
 def test_dead_letters_are_listed_shown_and_replayed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,6 +235,6 @@ def test_dead_letters_are_listed_shown_and_replayed(
 
 def letters(*args: str | Path) -> str:
     command = [*SPARKSTORM, "dead-letters", *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECS)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -16,11 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from sparkstorm.testing import wait_until
+from sparkstorm.testing import PATIENCE_SECS, wait_until
 
 pytestmark = pytest.mark.e2e
 
-_PATIENCE_SECS = 180
 LINES = 240
 
 COUNTING = """
@@ -142,7 +141,7 @@ class Run:
         assert self.process.poll() is None, self.said
 
     def wait(self) -> int:
-        return self.process.wait(_PATIENCE_SECS)
+        return self.process.wait(PATIENCE_SECS)
 
 
 @contextmanager
@@ -178,12 +177,13 @@ def check_counts(*runs: Run) -> None:
     assert {word: max(n for w, n in seen if w == word) for word in expected} == expected
 
 
+@pytest.mark.slow
 def test_a_run_whose_jvm_dies_says_so_and_can_be_started_again(
     tmp_path: Path, counting: list[str | Path]
 ) -> None:
     """A second run is refused meanwhile; after kill -9 of the JVM the counts are exact."""
     with running(tmp_path, "first", *counting) as first:
-        wait_until(lambda: len(first.tapped()) >= 80, secs=_PATIENCE_SECS, check=first.check)
+        wait_until(lambda: len(first.tapped()) >= 80, check=first.check)
         (tmp_path / "hold").touch()  # it may not be done before the second looks
         with running(tmp_path, "second", *counting) as second:
             assert second.wait() == 2
@@ -217,14 +217,14 @@ def test_a_killed_driver_is_succeeded_at_once_and_a_paused_one_after_a_while(
 ) -> None:
     """The paused one stops when it wakes up, and has changed nothing."""
     with running(tmp_path, "first", *counting) as first:
-        wait_until(lambda: len(first.tapped()) >= 80, secs=_PATIENCE_SECS, check=first.check)
+        wait_until(lambda: len(first.tapped()) >= 80, check=first.check)
         first.process.kill()
     assert first.folders()
     with running(tmp_path, "second", *counting) as second:
-        wait_until(lambda: "running" in second.said, secs=_PATIENCE_SECS, check=second.check)
+        wait_until(lambda: "running" in second.said, check=second.check)
         assert not first.folders()
         assert "in use by" not in second.said
-        wait_until(lambda: bool(second.tapped()), secs=_PATIENCE_SECS, check=second.check)
+        wait_until(lambda: bool(second.tapped()), check=second.check)
         jvm = second.jvm()
         os.kill(second.process.pid, signal.SIGSTOP)
         os.kill(jvm, signal.SIGSTOP)

@@ -18,9 +18,7 @@ from sparkstorm.testing import KafkaServer, LocalRunner, wait_until
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
-
-_PATIENCE_SECS = 90.0
+pytestmark = pytest.mark.e2e
 
 
 class Echo(ss.BasicBolt):

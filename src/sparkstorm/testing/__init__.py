@@ -9,10 +9,11 @@ from sparkstorm.testing.simulation import Observer, Outcome, Simulation, simulat
 from sparkstorm.testing.sinks import MemorySink
 from sparkstorm.testing.sources import LogSpout, QueueSpout
 from sparkstorm.testing.spouts import FeederSpout, FixedSpout
-from sparkstorm.testing.waiting import wait_until
+from sparkstorm.testing.waiting import PATIENCE_SECS, wait_until
 from sparkstorm.testing.witness import BrokenPromise
 
 __all__ = [
+    "PATIENCE_SECS",
     "BrokenPromise",
     "Emitted",
     "Faults",

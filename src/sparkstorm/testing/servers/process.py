@@ -14,6 +14,7 @@ from typing import Self
 
 from sparkstorm.errors import EnvironmentFault
 from sparkstorm.testing.servers.guardian import guarded
+from sparkstorm.testing.waiting import PATIENCE_SECS
 
 __all__ = ["LOOK_SECS", "STOP_SECS", "ServerProcess", "ask", "free_ports", "run"]
 
@@ -23,7 +24,6 @@ STOP_SECS = 10.0
 LOOK_SECS = 0.05
 """How long to wait between two looks."""
 
-_START_SECS = 60.0
 _LOG_LINES = 15
 
 
@@ -72,7 +72,7 @@ class ServerProcess(ABC):
                 env={**os.environ, **guarded()},
                 user=self._user,
             )
-        deadline = time.monotonic() + _START_SECS
+        deadline = time.monotonic() + PATIENCE_SECS
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
