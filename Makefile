@@ -42,10 +42,10 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup java demo quick test test-unit test-plain test-all check fmt lint types docs bench lock clean
+.PHONY: help setup java demo quick test test-unit test-plain test-all check fmt lint types docs bench lock coverage release-check clean
 
 help: ## Print this list.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup: $(COMPILED) ## Make the virtual environment .venv with everything that the other targets need.
 
@@ -93,6 +93,15 @@ lock: ## Resolve the dependencies anew and write the lock files.
 	@$(LOCK) --group dev --output-file requirements.lock pyproject.toml
 	@$(LOCK) --constraints requirements.lock --group build --output-file requirements-build.lock
 	@$(LOCK) --constraints requirements.lock --group bench --output-file requirements-bench.lock
+
+coverage: $(COMPILED) ## Show which lines the tests without Java reach; it is no gate.
+	@PLAIN_PYTHON=1 HYPOTHESIS_PROFILE=quick $(VENV)/bin/python -m coverage run -m pytest \
+		-m "not (slow or spark or e2e or cluster)" --quiet $(UNIT) tests/behaviour tests/simulation
+	@$(VENV)/bin/python -m coverage report
+	@echo "Not measured: processes that the tests start, and all that runs on Spark."
+
+release-check: $(COMPILED) ## Build wheel and source archive, and check both in a fresh environment.
+	@$(VENV)/bin/python scripts/check_release.py
 
 clean: ## Remove what the other targets made: environments, caches, build results.
 	@rm -rf $(VENV) $(VENV_BENCH) $(VENV_LOCK) build dist .coverage .hypothesis .mypy_cache .pytest_cache
