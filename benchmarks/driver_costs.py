@@ -18,8 +18,8 @@ from sparkstorm.acking.ids import U64, make_root, seeds
 from sparkstorm.acking.ledger import Ledger
 from sparkstorm.acking.shares import Entries
 from sparkstorm.acking.tally import HeldRoots, RootIndex, RootRange, Tally, TallyResult
+from sparkstorm.batches.assembly import make_coordinator
 from sparkstorm.batches.batch_plan import BatchPlan
-from sparkstorm.batches.coordinator import Coordinator
 from sparkstorm.batches.counts import Counts
 from sparkstorm.batches.events.ended_roots import EndedRoots
 from sparkstorm.batches.job_result import JobResult
@@ -143,7 +143,7 @@ def many_loads(loads: int, ackers: int) -> float:
 def batches(partitions: int, *, spouts: int, each: int = 100) -> float:
     """Plan, finish and commit a batch of so many messages for each partition, four times."""
     plan = plan_of(Splits(each), spouts=spouts, bolts=partitions, partitions=partitions)
-    coordinator = Coordinator(plan, MemoryFiles(), ManualClock())
+    coordinator = make_coordinator(plan, MemoryFiles(), ManualClock())
     coordinator.open(EngineLog())
     spent = 0.0
     for number in range(4):

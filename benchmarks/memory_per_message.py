@@ -12,6 +12,7 @@ from benchmarks.run_result import MemoryResult
 from sparkstorm.acking.ids import seeds
 from sparkstorm.acking.shares import Entries
 from sparkstorm.acking.tally import Tally
+from sparkstorm.batches.assembly import make_coordinator
 from sparkstorm.batches.coordinator import Coordinator
 from sparkstorm.batches.job_result import JobResult
 from sparkstorm.checkpoint.engine_log import EngineLog
@@ -79,7 +80,7 @@ def _coordinator(path: Path, rounds: int) -> Coordinator:
     )
     plan = make_plan(builder.create_topology(), config=config, partitions=2)
     files = LocalFiles(path.with_name(f"checkpoint-{rounds}"))
-    coordinator = Coordinator(plan, files, ManualClock())
+    coordinator = make_coordinator(plan, files, ManualClock())
     coordinator.open(EngineLog())
     return coordinator
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 import sparkstorm as ss
-from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.batches.assembly import make_coordinator
 from sparkstorm.batches.job_result import JobResult
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import MemoryFiles
@@ -83,7 +83,9 @@ class Driver:
         self.plan, self.spark = plan, spark
         self.taps: list[int] = []
         self.firsts: list[int | None] = []
-        self.coordinator = Coordinator(plan, files, ManualClock(), run="x", on_tap=self._on_tap)
+        self.coordinator = make_coordinator(
+            plan, files, ManualClock(), run="x", on_tap=self._on_tap
+        )
         self.coordinator.open(
             EngineLog(heard=spark["planned"] - 1, committed=spark["committed"] - 1)
         )
