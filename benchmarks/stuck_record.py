@@ -18,7 +18,7 @@ import sparkstorm as ss
 from sparkstorm.kafka import KafkaSpout
 from sparkstorm.spark.driver.session import make_session
 from sparkstorm.spark.runner import Run
-from sparkstorm.testing import KafkaServer
+from sparkstorm.testing.servers import KafkaServer
 
 RECORDS = 400_000
 WARM = RECORDS // 10

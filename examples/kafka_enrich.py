@@ -76,7 +76,7 @@ def fill(servers: str, topics: list[str]) -> None:
 
 def demo() -> None:
     """Run it on a broker that is started and filled here."""
-    from sparkstorm.testing import KafkaServer
+    from sparkstorm.testing.servers import KafkaServer
 
     topics = ["orders", "orders-enriched", "orders-dead"]
     with KafkaServer() as server:

@@ -19,6 +19,7 @@ from sparkstorm.state.log import MemoryStore
 from sparkstorm.tasks.job import StageJob
 from sparkstorm.tasks.level import Workshop
 from sparkstorm.testing import FixedSpout, ManualClock
+from tests.tools.word_count import WordCount
 
 
 class Split(ss.BasicBolt):
@@ -32,18 +33,6 @@ class Split(ss.BasicBolt):
         collector.emit([len(tup["text"])], stream="sizes")
         if len(tup["text"]) % 7 == 6:
             raise ValueError("seven")
-
-
-class Count(ss.StatefulBolt):
-    """Counts in state."""
-
-    outputs = "word string, count long"
-
-    def execute(self, tup: ss.Tuple) -> None:
-        count = self.state.get(tup["word"], 0) + 1
-        self.state.put(tup["word"], count)
-        self.collector.emit([tup["word"], count], anchors=tup)
-        self.collector.ack(tup)
 
 
 class Join(ss.Bolt):
@@ -98,7 +87,7 @@ def topology(rows: list[list[str]]) -> ss.Topology:
     builder = ss.TopologyBuilder()
     builder.set_spout("lines", FixedSpout(rows, "text string"), parallelism=2)
     builder.set_bolt("split", Split(), parallelism=3).shuffle_grouping("lines")
-    builder.set_bolt("count", Count(), parallelism=2).fields_grouping("split", ["word"])
+    builder.set_bolt("count", WordCount(), parallelism=2).fields_grouping("split", ["word"])
     joiner = builder.set_bolt("join", Join(), parallelism=2)
     joiner.partial_key_grouping("count", ["word"]).all_grouping("split", "sizes")
     builder.set_bolt("fail", Fail(), parallelism=2).local_or_shuffle_grouping("join")

@@ -26,12 +26,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from executors import executors_of
-
 import sparkstorm as ss
 from sparkstorm.cli.state.commands import StateOptions, read_state
 from sparkstorm.spouts import IteratorSpout
 from sparkstorm.testing import PATIENCE_SECS
+from tests.cluster.executors import executors_of
 
 _STAGE_SECS, _SLOW_SECS = 0.4, 5.0
 _PARTITIONS = 4

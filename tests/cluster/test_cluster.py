@@ -22,6 +22,7 @@ from sparkstorm.testing import PATIENCE_SECS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
+_ROOT = Path(__file__).parents[2]
 _HOME = Path(pyspark.__file__).parent
 _LOOPBACK = "127.0.0.1"
 _HOSTS = ("127.0.0.1", "127.0.0.2")
@@ -108,7 +109,7 @@ def count_words(cluster: tuple[str, list[int]], text: Path, folder: Path, kill: 
 def run_driver(script: str, *arguments: str, **environment: str) -> None:
     """Run a driver program of this folder to its end."""
     source = str(Path(sparkstorm.__file__).parents[1])
-    ours = {"PYTHONPATH": source, "SPARK_LOCAL_IP": _LOOPBACK}
+    ours = {"PYTHONPATH": f"{source}:{_ROOT}", "SPARK_LOCAL_IP": _LOOPBACK}
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name(script)), *arguments],
         env={**os.environ, **ours, **environment},

@@ -1,6 +1,7 @@
-"""The programs here are started by the tests; they import one another as scripts do."""
+"""The programs here are started by the tests, or by hand with ``PYTHONPATH=.``."""
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import pytest
 
 from sparkstorm.errors import EnvironmentFault
 from sparkstorm.testing import PATIENCE_SECS
+
+ROOT = Path(__file__).parents[2]
 
 collect_ignore = [
     "bank.py",
@@ -40,7 +43,10 @@ def run_loop(absent: Callable[[str], NoReturn], tmp_path: Path) -> Callable[...,
         path = Path(__file__).with_name(program)
         seed = str(random.randrange(10**6))
         command = [sys.executable, str(path), str(tmp_path / "run"), "--seed", seed, *options]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=secs, check=False)
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=secs, check=False, env=env
+        )
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-4000:]}"
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return answer

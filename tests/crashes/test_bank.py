@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from sparkstorm.testing import PostgresServer
+from sparkstorm.testing.servers import PostgresServer
 
 pytestmark = pytest.mark.e2e
 

@@ -1,6 +1,7 @@
 """``sparkstorm run`` as a user would run it."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ SPARKSTORM = [sys.executable, "-m", "sparkstorm.cli"]
 
 COUNTING = """
 import sparkstorm as ss
+from tests.tools.word_count import WordCount, word_count
 
 class Split(ss.BasicBolt):
     outputs = "word string"
@@ -28,24 +30,12 @@ class Split(ss.BasicBolt):
         for word in beside.words(tup["sentence"]):
             collector.emit([word])
 
-class Count(ss.StatefulBolt):
-    outputs = "word string, count long"
-
-    def execute(self, tup):
-        count = self.state.get(tup["word"], 0) + 1
-        self.state.put(tup["word"], count)
-        self.collector.emit([tup["word"], count], anchors=tup)
-        self.collector.ack(tup)
-
+class Count(WordCount):
     def finish_batch(self):
         print("counted", len(self.state))
 
 def topology(args):
-    builder = ss.TopologyBuilder()
-    builder.set_spout("lines", ss.spouts.LinesSpout(*args))
-    builder.set_bolt("split", Split(), parallelism=2).shuffle_grouping("lines")
-    builder.set_bolt("count", Count(), parallelism=2).fields_grouping("split", ["word"])
-    return builder.create_topology()
+    return word_count(ss.spouts.LinesSpout(*args), split=Split(), count=Count())
 """
 
 BESIDE = """
@@ -84,7 +74,8 @@ def topology(args):
 
 def run(*args: str | Path) -> "subprocess.CompletedProcess[str]":
     command = [*SPARKSTORM, "run", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECS)
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECS, env=env)
 
 
 def test_a_run_counts_taps_and_goes_on_with_its_checkpoint(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkstorm.testing import PostgresServer, wait_until
+from sparkstorm.testing import wait_until
+from sparkstorm.testing.servers import PostgresServer
 
 pytestmark = [
     pytest.mark.e2e,
@@ -26,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 
 SERVER = """
 import pathlib, signal, subprocess, sys, threading
-from sparkstorm.testing import PostgresServer
+from sparkstorm.testing.servers import PostgresServer
 
 def test_that_hangs(tmp_path):
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(999)"

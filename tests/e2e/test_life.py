@@ -21,10 +21,12 @@ from sparkstorm.testing import PATIENCE_SECS, wait_until
 pytestmark = pytest.mark.e2e
 
 LINES = 240
+ROOT = Path(__file__).parents[2]
 
 COUNTING = """
 import os, time
 import sparkstorm as ss
+from tests.tools.word_count import word_count
 
 class Split(ss.BasicBolt):
     outputs = "word string"
@@ -36,21 +38,8 @@ class Split(ss.BasicBolt):
         for word in tup["sentence"].split():
             collector.emit([word])
 
-class Count(ss.StatefulBolt):
-    outputs = "word string, count long"
-
-    def execute(self, tup):
-        count = self.state.get(tup["word"], 0) + 1
-        self.state.put(tup["word"], count)
-        self.collector.emit([tup["word"], count], anchors=tup)
-        self.collector.ack(tup)
-
 def topology(args):
-    builder = ss.TopologyBuilder()
-    builder.set_spout("lines", ss.spouts.LinesSpout(*args))
-    builder.set_bolt("split", Split(), parallelism=2).shuffle_grouping("lines")
-    builder.set_bolt("count", Count(), parallelism=2).fields_grouping("split", ["word"])
-    return builder.create_topology()
+    return word_count(ss.spouts.LinesSpout(*args), split=Split())
 """
 
 DEADLY = """
@@ -109,7 +98,7 @@ class Run:
         command = [sys.executable, "-m", "sparkstorm.cli", "run", *map(str, args)]
         with self._out.open("wb") as out, self._err.open("wb") as err:
             paths = {"DRIVER": str(folder / "driver.pid"), "HOLD": str(folder / "hold")}
-            env = {**os.environ, **paths}
+            env = {**os.environ, **paths, "PYTHONPATH": str(ROOT)}
             self.process = subprocess.Popen(command, stdout=out, stderr=err, env=env)
 
     @property

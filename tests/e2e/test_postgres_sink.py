@@ -7,7 +7,8 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.errors import EnvironmentFault
-from sparkstorm.testing import LocalRunner, LogSpout, ManualClock, PostgresServer
+from sparkstorm.testing import LocalRunner, LogSpout, ManualClock
+from sparkstorm.testing.servers import PostgresServer
 
 try:
     import psycopg

@@ -18,7 +18,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from sparkstorm.testing import PATIENCE_SECS, KafkaServer, wait_until
+from sparkstorm.testing import PATIENCE_SECS, wait_until
+from sparkstorm.testing.servers import KafkaServer
 
 collect_ignore = ["orders.py"]
 

@@ -10,7 +10,8 @@ from kazoo.client import KazooClient
 
 import sparkstorm as ss
 from sparkstorm.kafka import KafkaSpout, ZooKeeperProgress
-from sparkstorm.testing import LocalRunner, ZooKeeperServer
+from sparkstorm.testing import LocalRunner
+from sparkstorm.testing.servers import ZooKeeperServer
 
 pytestmark = pytest.mark.e2e
 

@@ -12,7 +12,7 @@ import sparkstorm as ss
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.testing import LogSpout, ManualClock, QueueSpout
-from sparkstorm.testing.shared import Shared
+from sparkstorm.testing.internal.shared import Shared
 
 _TURNS = 500
 

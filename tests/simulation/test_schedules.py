@@ -22,7 +22,7 @@ from sparkstorm.state.log import MemoryStore
 from sparkstorm.tasks.job import StageJob
 from sparkstorm.tasks.level import Workshop
 from sparkstorm.testing import Faults, FeederSpout, LogSpout, ManualClock, QueueSpout, Simulation
-from sparkstorm.testing.shared import Shared
+from sparkstorm.testing.internal.shared import Shared
 
 ROWS = [["a"], ["b"], ["a"], ["c"]]
 ALL = Counter({"a": 2, "b": 1, "c": 1})

@@ -1,5 +1,9 @@
 """Real servers for tests, on loopback: a Kafka broker, ZooKeeper, PostgreSQL.
 
+``pip install "sparkstorm[testing]"`` brings their clients, and pytest. The servers themselves need
+no package: those of the JVM need Java, and PostgreSQL has to be installed. If something is missing,
+an ``EnvironmentFault`` names it.
+
 Each has a folder and free ports of its own, and is stopped at the end of its ``with`` block.
 Kafka's jars are fetched once (:mod:`jars`); PostgreSQL is the one that is installed.
 """

@@ -2,7 +2,7 @@
 
 Every tuple has a name (``uid``) that tells how it came about, and every bolt writes down which
 names it got, what it did with them and which it caused. What is in the diary of a run that was
-committed is what really happened: :mod:`sparkstorm.testing.truth` reads it.
+committed is what really happened: :mod:`tests.tools.truth` reads it.
 """
 
 import hashlib
@@ -18,8 +18,8 @@ from sparkstorm.components.collector import BasicCollector
 from sparkstorm.components.stateful import StatefulBolt
 from sparkstorm.config import Config
 from sparkstorm.streams import Stream
-from sparkstorm.testing.cluster import TaskRun
-from sparkstorm.testing.shared import Shared
+from sparkstorm.testing.internal.cluster import TaskRun
+from sparkstorm.testing.internal.shared import Shared
 from sparkstorm.testing.sources import LogSpout, QueueSpout
 from sparkstorm.topology.builder import BoltDeclarer, TopologyBuilder
 from sparkstorm.topology.graph import Topology
@@ -291,7 +291,7 @@ class RandomTopology:
 
 def random_topology(seed: int) -> RandomTopology:
     """Draw a topology: spouts of both kinds, one to four levels of bolts, every grouping."""
-    random = Random(seed)  # noqa: S311 - to be repeated, not to be secret
+    random = Random(seed)
     diary = Diary()
     builder = TopologyBuilder()
     messages: dict[str, int] = {}

@@ -9,7 +9,7 @@ from sparkstorm.components.collector import SpoutCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import PartitionedSpout, Positions, ReadItem, Split, Spout
 from sparkstorm.config import Config
-from sparkstorm.testing.shared import Shared
+from sparkstorm.testing.internal.shared import Shared
 from sparkstorm.topology.graph import ComponentSpec, Topology
 from sparkstorm.verdicts import Failure
 

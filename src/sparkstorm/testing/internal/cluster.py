@@ -19,7 +19,7 @@ from sparkstorm.tasks.level import Workshop
 from sparkstorm.tasks.report import Report
 from sparkstorm.tasks.state_runs import Place, StateRun, StateRuns, fingerprint
 from sparkstorm.testing.faults import Chance
-from sparkstorm.testing.witness import BrokenPromise
+from sparkstorm.testing.internal.witness import BrokenPromise
 
 __all__ = ["Disk", "RunWatch", "SimulatedJobs", "TaskRun"]
 
