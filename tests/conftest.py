@@ -73,7 +73,7 @@ for _variable in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
 
 # Each run draws new examples; a failure prints the blob that replays it. No deadline: a shared
 # machine may be slow for a moment, and a slow example is not a wrong one. A test that needs more or
-# fewer examples multiplies `settings.default.max_examples`, so that the profile counts there too.
+# fewer examples multiplies `settings().max_examples`, so that the profile counts there too.
 settings.register_profile("dev", deadline=None, print_blob=True)
 settings.register_profile("quick", deadline=None, print_blob=True, max_examples=10)
 settings.register_profile(

@@ -141,7 +141,8 @@ class SparkPlay(Play):
         return self.statistics()
 
     def statistics(self) -> Statistics:
-        return self.run.statistics()
+        told: Statistics = self.run.statistics()
+        return told
 
     def pass_time(self, until: Callable[[], bool]) -> None:
         wait_until(until, check=self.run._check)
@@ -154,7 +155,7 @@ class SparkPlay(Play):
         """Whether what was emitted in committed batches was shown: spouts get verdicts before."""
         coordinator = self.run._coordinator
         with coordinator._lock:
-            return not coordinator._taps.waiting
+            return not coordinator._bookkeeper._taps.waiting
 
     def _is_quiet(self) -> bool:
         """Whether all that was fed was emitted, put into a batch and seen to its end."""
@@ -164,7 +165,7 @@ class SparkPlay(Play):
         with coordinator._lock:
             if (
                 coordinator._batches
-                or coordinator._taps.waiting
+                or coordinator._bookkeeper._taps.waiting
                 or any(t.waiting for t in coordinator.hosted.values())
             ):
                 return False

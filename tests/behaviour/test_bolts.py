@@ -150,7 +150,7 @@ class Running(ss.BasicBolt):
 
     def prepare(self, config: ss.Config, context: ss.TaskContext) -> None:
         """Start from nothing."""
-        self.total, self.history, self.lock = 0, [], threading.Lock()
+        self.total, self.history, self.lock = 0, list[Any](), threading.Lock()
 
     def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
         """Add a number."""

@@ -2,7 +2,7 @@
 
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -299,7 +299,7 @@ def test_joins_are_those_of_a_naive_join(history: list[Any]) -> None:
                 fed[side].append((key, number))
                 number += 1
             if moved:  # the image is gone: what the batch sees comes from the store
-                runner._jobs._workshop = Workshop(runner.plan)
+                cast("Any", runner._jobs)._workshop = Workshop(runner.plan)
             runner.run_until_idle()
             for side, mine in fed.items():  # the spouts are read one after the other
                 for key, one in mine:
@@ -324,8 +324,10 @@ class Sides:
     def __init__(self, keys: int) -> None:
         chance = random.Random(keys)
         self.lonely = set(chance.sample(range(keys), keys // 20))
-        self.orders = [[key, key * 2] for key in range(keys)]
-        self.payments = [[key, f"p{key}"] for key in range(keys) if key not in self.lonely]
+        self.orders: list[list[Any]] = [[key, key * 2] for key in range(keys)]
+        self.payments: list[list[Any]] = [
+            [key, f"p{key}"] for key in range(keys) if key not in self.lonely
+        ]
         self.joined = [(key, key * 2, by) for key, by in self.payments]
         for rows in (self.orders, self.payments):
             rows.sort(key=lambda row: row[0] + chance.uniform(0, 2_000))

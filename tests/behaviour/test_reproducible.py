@@ -116,7 +116,7 @@ def run(made: ss.Topology, seed: int) -> list[dict[int, list[bytes]]]:
         while task.step(1000):
             pass
     assert coordinator.next_batch(0)
-    workshop, stores, sent = Workshop(plan), {}, []
+    workshop, stores, sent = Workshop(plan), dict[str, MemoryStore](), []
     boxes: dict[int, list[bytes]] = {}
     for stage in plan.stages:
         moved: dict[int, list[bytes]] = {}
@@ -145,7 +145,7 @@ def run(made: ss.Topology, seed: int) -> list[dict[int, list[bytes]]]:
     st.lists(st.text("ab cd", max_size=20).map(lambda text: [text]), min_size=1, max_size=30),
     st.integers(),
 )
-@settings(max_examples=settings.default.max_examples // 3)
+@settings(max_examples=settings().max_examples // 3)
 def test_order_of_arrival_does_not_matter(rows: Any, seed: int) -> None:
     """Two runs of a batch whose packets arrive in different orders send the same bytes."""
     made = topology(rows)
@@ -153,7 +153,7 @@ def test_order_of_arrival_does_not_matter(rows: Any, seed: int) -> None:
 
 
 @given(st.integers(MANY_ROOTS, 3 * MANY_ROOTS), st.integers())
-@settings(max_examples=settings.default.max_examples // 5)
+@settings(max_examples=settings().max_examples // 5)
 def test_order_of_arrival_does_not_matter_to_results_of_many(count: int, seed: int) -> None:
     """The same messages are the same grove."""
     made = ranking([[str(number)] for number in range(count)])

@@ -10,7 +10,6 @@ what the counting bolt emitted. The lines come from a file that the executors re
 import argparse
 import json
 import os
-import sys
 from pathlib import Path
 
 import sparkstorm as ss
@@ -97,4 +96,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -12,9 +12,9 @@ from sparkstorm.testing import (
     FeederSpout,
     LocalRunner,
     ManualClock,
-    PostgresServer,
     QueueSpout,
 )
+from sparkstorm.testing.servers import PostgresServer
 
 try:
     import psycopg
@@ -62,7 +62,8 @@ def postgres(
 
 def select(server: PostgresServer, query: str) -> list[tuple[Any, ...]]:
     with psycopg.connect(server.dsn) as connection:
-        return connection.execute(query).fetchall()
+        rows: list[tuple[Any, ...]] = connection.execute(query).fetchall()
+        return rows
 
 
 def wired(spout: Any, server: PostgresServer) -> ss.Topology:

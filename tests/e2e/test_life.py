@@ -148,7 +148,13 @@ def counting(tmp_path: Path) -> list[str | Path]:
     """The arguments of a run that counts words, about 40 lines in a batch of half a second."""
     (tmp_path / "counting.py").write_text(COUNTING)
     (tmp_path / "lines.txt").write_text("".join(f"w{n % 7} w{n % 5}\n" for n in range(LINES)))
-    options = [tmp_path / "counting.py", "--tap", "count", "--checkpoint", tmp_path / "checkpoint"]
+    options: list[str | Path] = [
+        tmp_path / "counting.py",
+        "--tap",
+        "count",
+        "--checkpoint",
+        tmp_path / "checkpoint",
+    ]
     limits = ["-c", "batch_max_messages=40", "-c", "lease_timeout_secs=6", "--master", "local[2]"]
     return [*options, *limits, "--available-now", "--", tmp_path / "lines.txt"]
 
@@ -234,9 +240,10 @@ def test_a_line_that_kills_the_driver_is_given_up(tmp_path: Path) -> None:
     (tmp_path / "deadly.py").write_text(DEADLY)
     lines = [f"good {n}" for n in range(30)]
     (tmp_path / "lines.txt").write_text("\n".join([*lines[:11], "bad", *lines[11:]]))
-    options = ["--checkpoint", tmp_path / "checkpoint", "-c", "max_retries=0", "--tap", "deadly"]
+    options: list[str | Path] = ["--checkpoint", tmp_path / "checkpoint"]
+    options += ["-c", "max_retries=0", "--tap", "deadly"]
     arguments = [*options, "--master", "local[2]", "--available-now", "--", tmp_path / "lines.txt"]
-    codes, seen = [], set()
+    codes, seen = list[int](), set[str]()
     while not codes or codes[-1] == -9:
         assert len(codes) < 6
         with running(tmp_path, "deadly", tmp_path / "deadly.py", *arguments) as run:

@@ -141,11 +141,13 @@ class Hand:
 
     def end(self, topic: str, partition: int = 0) -> int:
         """The offset of the next record."""
-        return self._consumer("x").get_watermark_offsets(ck.TopicPartition(topic, partition), 10)[1]
+        place = ck.TopicPartition(topic, partition)
+        return int(self._consumer("x").get_watermark_offsets(place, 30)[1])
 
     def start(self, topic: str, partition: int = 0) -> int:
         """The first offset that is still there."""
-        return self._consumer("x").get_watermark_offsets(ck.TopicPartition(topic, partition), 10)[0]
+        place = ck.TopicPartition(topic, partition)
+        return int(self._consumer("x").get_watermark_offsets(place, 30)[0])
 
     def delete_before(self, topic: str, offset: int, partition: int = 0) -> None:
         """Delete records, as retention would."""

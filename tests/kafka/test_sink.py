@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
-WORDS = [[f"w{n % 7}", n] for n in range(60)]
+WORDS: list[list[Any]] = [[f"w{n % 7}", n] for n in range(60)]
 ONCE = {
     "processing_guarantee": "exactly-once",
     "batch_min_messages": 20,

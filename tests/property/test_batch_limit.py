@@ -55,7 +55,7 @@ _SPOUTS = st.lists(
 )
 
 
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings().max_examples // 2)
 @given(
     spouts=_SPOUTS,
     limit=st.integers(1, 12),

@@ -114,5 +114,5 @@ class EndedRootsMachine(RuleBasedStateMachine):
 
 TestEndedRoots = EndedRootsMachine.TestCase
 TestEndedRoots.settings = settings(
-    max_examples=settings.default.max_examples // 2, stateful_step_count=20
+    max_examples=settings().max_examples // 2, stateful_step_count=20
 )

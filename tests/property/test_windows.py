@@ -1,7 +1,7 @@
 """WindowBolt beside a naive model, through random histories: same windows, same acks."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -145,7 +145,7 @@ def play(
             check(events, sorted(shown), set(feeder.acked))
             shown.clear()
             if pause % 2:  # the image is gone: what the next batch sees comes from the store
-                runner._jobs._workshop = Workshop(runner.plan)
+                cast("Any", runner._jobs)._workshop = Workshop(runner.plan)
         assert feeder.failed == []
 
 
@@ -154,7 +154,7 @@ def test_windows_by_event_time(
     window: Any, history: list[list[tuple[str, int]]], lag: int, pauses: Any
 ) -> None:
     """Out of order, late, over many batches: each window once, with all that is not late in it."""
-    model, highest = Model(window), {}
+    model, highest = Model(window), dict[Any, Any]()
     marks = {"a": -1e9, "b": -1e9}
     owner: dict[str, Any] = {}
 

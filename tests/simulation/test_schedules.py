@@ -315,7 +315,8 @@ def test_a_held_tuple_over_a_driver_crash() -> None:
     # the held tuple of the old life is acked, and then failed, in the new one
     for failed in ((), (OLD,)):
         verdicts = settle(after, None, {OLD: seed_of(OLD)}, failed)
-        assert (verdicts.acked.tolist(), verdicts.failed) == ([], {})
+        assert not verdicts.acked.tolist()
+    assert not len(verdicts.failed)
     assert after.open_roots().tolist() == [NEW]
 
 
@@ -340,5 +341,6 @@ def test_a_message_that_timed_out_is_redelivered_while_its_old_copy_is_held() ->
     tally.hold(np.array([NEW], np.uint64))
     tally.add(Entries(np.array([OLD], np.uint64), np.array([seed_of(OLD)], np.uint64)))
     verdicts = ledger.settle([RootRange(NEW, 1)], [tally.result()], 100.0)
-    assert (verdicts.acked.tolist(), verdicts.failed) == ([], {})
+    assert not verdicts.acked.tolist()
+    assert not len(verdicts.failed)
     assert ledger.open_roots().tolist() == [NEW]

@@ -89,7 +89,7 @@ class Crash(BaseException):
     """The driver dies; nothing may catch it."""
 
 
-class DyingFiles(MemoryFiles):
+class DyingFiles(MemoryFiles):  # type: ignore[misc]  # a fake of the final one
     """Files whose n-th change kills the driver, before or after it is there."""
 
     def __init__(self) -> None:
@@ -97,8 +97,8 @@ class DyingFiles(MemoryFiles):
         self.left: int | None = None
         self.changes = 0
 
-    def write(self, name: str, data: bytes) -> None:
-        self._change(lambda: super(DyingFiles, self).write(name, data))
+    def write(self, name: str, data: bytes, *, lasting: bool = True) -> None:
+        self._change(lambda: super(DyingFiles, self).write(name, data, lasting=lasting))
 
     def delete(self, name: str) -> None:
         self._change(lambda: super(DyingFiles, self).delete(name))
@@ -116,17 +116,17 @@ class DyingFiles(MemoryFiles):
                 raise Crash
 
 
-class FullFiles(MemoryFiles):
+class FullFiles(MemoryFiles):  # type: ignore[misc]  # a fake of the final one
     """Files on a disk that is full, for dead letters, until it is not."""
 
     def __init__(self) -> None:
         super().__init__()
         self.full = True
 
-    def write(self, name: str, data: bytes) -> None:
+    def write(self, name: str, data: bytes, *, lasting: bool = True) -> None:
         if self.full and name.startswith("dead-letters/"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        super().write(name, data)
+        super().write(name, data, lasting=lasting)
 
 
 def topology(bears: bool = False, sink: MemorySink | None = None) -> ss.Topology:

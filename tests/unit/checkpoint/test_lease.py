@@ -11,13 +11,12 @@ import pytest
 from sparkstorm.batches.batch_plan import BatchPlan
 from sparkstorm.batches.journal import Journal
 from sparkstorm.checkpoint.engine_log import EngineLog
-from sparkstorm.checkpoint.files import CheckpointFiles, MemoryFiles
+from sparkstorm.checkpoint.files import CheckpointFiles, LocalFiles, MemoryFiles
 from sparkstorm.checkpoint.heartbeat import Heartbeat
 from sparkstorm.checkpoint.holder import Holder
 from sparkstorm.checkpoint.lease import Lease
 from sparkstorm.checkpoint.seal import write_sealed
 from sparkstorm.errors import CheckpointError, SupersededError
-from sparkstorm.spark.driver.storage.checkpoint import LocalFiles
 from sparkstorm.testing import ManualClock
 
 TIMEOUT = 10.0

@@ -309,7 +309,7 @@ class TestOffice:
         assert (list(office.store.letters()), office.written) == ([], 0)
 
     def test_a_sink_takes_them_instead(self) -> None:
-        office, taken = self.office(), []
+        office, taken = self.office(), list[Any]()
         office.desk(ss.Config(dead_letter_sink=taken.append)).post([letter()])
         assert taken == [[letter()]]
         assert (list(office.store.letters()), office.written) == ([], 1)

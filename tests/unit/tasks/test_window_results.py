@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def run(bolt: ss.Bolt, tuples: int, monkeypatch: pytest.MonkeyPatch) -> list[byt
     )
     seen: dict[bytes, None] = {}
     with LocalRunner(builder.create_topology(), config=config) as runner:
-        run_stage: Callable[..., Mapping[int, list[bytes]]] = runner._jobs._run_stage
+        run_stage: Callable[..., Mapping[int, list[bytes]]] = cast("Any", runner._jobs)._run_stage
 
         def watched(*args: Any) -> Mapping[int, list[bytes]]:
             moved = run_stage(*args)

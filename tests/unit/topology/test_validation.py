@@ -42,7 +42,7 @@ class Lines(Spout):
 class Log(PartitionedSpout):
     """A partitioned source with two streams."""
 
-    outputs = "a"
+    outputs: Outputs = "a"
 
     def __init__(self, outputs: Outputs) -> None:
         self.outputs = outputs

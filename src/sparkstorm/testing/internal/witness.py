@@ -15,7 +15,7 @@ from sparkstorm.verdicts import Failure
 
 __all__ = ["BrokenPromise", "Message", "Verdict", "Witness"]
 
-Message: TypeAlias = tuple[str, Hashable]
+Message: TypeAlias = tuple[str, Any]
 """A spout's id and a message id."""
 
 Verdict: TypeAlias = Callable[[Message, Failure | None], None]
