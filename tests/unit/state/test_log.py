@@ -32,9 +32,7 @@ batches = st.lists(
 )
 
 
-def apply(
-    image: Any, model: dict[Any, Any], todo: list[tuple[str, Any, Any]]
-) -> None:
+def apply(image: Any, model: dict[Any, Any], todo: list[tuple[str, Any, Any]]) -> None:
     for what, key, value in todo:
         if what == "put":
             image.put(key, value)

@@ -1,6 +1,5 @@
 """A task whose bolt raises: what is taken back with its state, and what stands."""
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
