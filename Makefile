@@ -30,8 +30,10 @@ LOCK := $(VENV_LOCK)/bin/uv pip compile --quiet --upgrade --universal --python-v
 UNIT := $(wildcard tests/unit tests/property tests/plan) tests/test_layers.py src/sparkstorm
 
 # What the compiled modules do, to be tested a second time without the compiler's help.
-PLAIN := tests/unit/packets tests/unit/state tests/unit/tasks tests/unit/test_tuples.py $(addprefix tests/behaviour/test_, bolts.py \
-	failures.py held_tuples.py storm_integration.py tracking.py unreadable_values.py)
+PLAIN := tests/unit/packets tests/unit/state tests/unit/tasks tests/unit/test_tuples.py \
+	$(addprefix tests/behaviour/bolts/test_, bolts.py held_tuples.py) \
+	$(addprefix tests/behaviour/tracking/test_, failures.py storm_integration.py tracking.py \
+	unreadable_values.py)
 
 # What runs for each tuple, as Python and as what Cython needs to make C of it.
 HOT := $(shell find src -name "*.pxd")
@@ -58,7 +60,7 @@ test: java lint types test-plain ## Run all checks, and all tests but the slow o
 quick: $(COMPILED) ## Run the short tests of the pure tiers, with few examples, in ten seconds.
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) $(SHARED) -m "not (slow or process or sweep)" $(UNIT) $(ARGS)
 
-test-unit: $(COMPILED) ## Run all tests that need no Java, in half a minute.
+test-unit: $(COMPILED) ## Run all tests that need no Java, in a minute.
 	@$(PYTEST) $(SHARED) -m "not slow" $(UNIT) $(ARGS)
 
 test-plain: $(COMPILED) ## Test what is compiled as plain Python, as it runs where there is no C compiler.

@@ -178,7 +178,9 @@ Runner = Callable[..., AbstractContextManager[Play]]
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave to `make test-all` what repeats on Spark a kind of behaviour that is shown there."""
     for item in items:
-        chosen = ON_SPARK.get(item.path.stem, set()) if item.path.parent == _HERE else {item.name}
+        chosen = (
+            ON_SPARK.get(item.path.stem, set()) if item.path.is_relative_to(_HERE) else {item.name}
+        )
         if item.get_closest_marker("spark") and item.name not in chosen:
             item.add_marker(pytest.mark.slow)
 

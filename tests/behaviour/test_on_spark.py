@@ -21,7 +21,7 @@ def is_test(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
 
 
-FILES = {path.stem: read_tests(path) for path in HERE.glob("test_*.py")}
+FILES = {path.stem: read_tests(path) for path in HERE.rglob("test_*.py")}
 
 
 def test_each_file_that_can_shows_something_on_spark() -> None:

@@ -115,7 +115,7 @@ def run_driver(script: str, *arguments: str, **environment: str) -> None:
         env={**os.environ, **ours, **environment},
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=2 * PATIENCE_SECS,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-6000:]
