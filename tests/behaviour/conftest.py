@@ -169,7 +169,8 @@ class SparkPlay(Play):
                 or any(t.waiting for t in coordinator.hosted.values())
             ):
                 return False
-        return all(thread.idle for thread in self.run._threads.values())
+        idle: bool = self.run._spouts.idle
+        return idle
 
 
 Runner = Callable[..., AbstractContextManager[Play]]

@@ -1,5 +1,7 @@
 """Tools for testing topologies: without Spark, without real time, in this process.
 
+Start with :func:`complete_topology`: fixed input in, all emitted tuples out. Feed single messages
+with :class:`FeederSpout` on a :class:`LocalRunner`; search for rare faults with :func:`simulate`.
 Real servers are in :mod:`sparkstorm.testing.servers`; the extra ``testing`` has their clients.
 """
 

@@ -4,8 +4,8 @@
 no package: those of the JVM need Java, and PostgreSQL has to be installed. If something is missing,
 an ``EnvironmentFault`` names it.
 
-Each has a folder and free ports of its own, and is stopped at the end of its ``with`` block.
-Kafka's jars are fetched once (:mod:`jars`); PostgreSQL is the one that is installed.
+Each server has a folder and free ports of its own, and stops at the end of its ``with`` block.
+Kafka's jars are fetched once (:mod:`jars`); PostgreSQL must be installed.
 """
 
 from sparkstorm.testing.servers.guardian import guarded
