@@ -20,7 +20,7 @@ from sparkstorm.kafka import KafkaSpout
 from sparkstorm.spark.driver.session import make_session
 from sparkstorm.spark.run import Run
 from sparkstorm.tasks.report import LINES
-from sparkstorm.testing import KafkaServer
+from sparkstorm.testing.servers import KafkaServer
 
 RECORDS = 400_000
 WARM = RECORDS // 10

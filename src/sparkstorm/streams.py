@@ -66,7 +66,7 @@ class Stream:
 
     __slots__ = ("direct", "fields")
 
-    def __init__(self, fields: "str | Iterable[str] | Iterable[Field]", direct: bool = False):
+    def __init__(self, fields: "str | Iterable[str | Field]", direct: bool = False):
         self.fields: tuple[Field, ...] = _parse_fields(fields)
         self.direct = direct
         names = [field.name for field in self.fields]

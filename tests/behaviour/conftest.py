@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -12,9 +13,13 @@ import pytest
 from sparkstorm import Config, Statistics, Topology
 from sparkstorm.planning.plan import StreamKey
 from sparkstorm.tasks.report import LogLine
-from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock, wait_until
+from sparkstorm.testing import PATIENCE_SECS, FeederSpout, LocalRunner, ManualClock, wait_until
+from tests.behaviour.on_spark import ON_SPARK
 
-_PATIENCE_SECS = 60.0
+_HERE = Path(__file__).parent
+
+_VIRTUAL_SECS = 60
+"""For how many seconds of a clock by hand something is waited for."""
 
 
 class Play(ABC):
@@ -99,7 +104,7 @@ class LocalPlay(Play):
         return self.runner.statistics()
 
     def pass_time(self, until: Callable[[], bool]) -> None:
-        for _ in range(int(_PATIENCE_SECS)):
+        for _ in range(_VIRTUAL_SECS):
             if until():
                 return
             self.clock.advance(1.0)
@@ -141,11 +146,12 @@ class SparkPlay(Play):
         return self.statistics()
 
     def drain(self) -> Statistics:
-        assert self.run.wait_until_drained(_PATIENCE_SECS), self.run.statistics()
+        assert self.run.wait_until_drained(PATIENCE_SECS), self.run.statistics()
         return self.statistics()
 
     def statistics(self) -> Statistics:
-        return self.run.statistics()
+        told: Statistics = self.run.statistics()
+        return told
 
     def pass_time(self, until: Callable[[], bool]) -> None:
         wait_until(until, check=self.run._check)
@@ -158,7 +164,7 @@ class SparkPlay(Play):
         """Whether what was emitted in committed batches was shown: spouts get verdicts before."""
         coordinator = self.run._coordinator
         with coordinator._lock:
-            return not coordinator._taps.waiting
+            return not coordinator._bookkeeper._taps.waiting
 
     def _is_quiet(self) -> bool:
         """Whether all that was fed was emitted, put into a batch and seen to its end."""
@@ -168,14 +174,25 @@ class SparkPlay(Play):
         with coordinator._lock:
             if (
                 coordinator._batches
-                or coordinator._taps.waiting
+                or coordinator._bookkeeper._taps.waiting
                 or any(t.waiting for t in coordinator.hosted.values())
             ):
                 return False
-        return self.run._spouts.idle
+        idle: bool = self.run._spouts.idle
+        return idle
 
 
 Runner = Callable[..., AbstractContextManager[Play]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to `make test-all` what repeats on Spark a kind of behaviour that is shown there."""
+    for item in items:
+        chosen = (
+            ON_SPARK.get(item.path.stem, set()) if item.path.is_relative_to(_HERE) else {item.name}
+        )
+        if item.get_closest_marker("spark") and item.name not in chosen:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import sparkstorm as ss
 
@@ -103,7 +103,7 @@ class Judge(ss.Bolt):
     """
 
     stateful = True
-    outputs: ClassVar = {
+    outputs = {
         "words": "key string, seen long",
         "pairs": "kind string, key string, seen long",
     }

@@ -206,7 +206,7 @@ def test_untouched_all_messages_complete() -> None:
 @pytest.mark.parametrize(
     "change", [lambda _: [], lambda data: [data, data]], ids=["lost", "doubled"]
 )
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples // 3)
 @given(number=st.integers(0, UNTOUCHED.seen - 1))
 def test_a_packet_that_is_lost_or_doubled_is_noticed(
     change: Callable[[bytes], list[bytes]], number: int

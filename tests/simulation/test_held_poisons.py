@@ -1,7 +1,8 @@
 """Messages that kill a later stage while a finished one, which is not run again, holds them."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any
 
 import sparkstorm as ss
 from sparkstorm.batches.drive import BatchDriver, JobError, RunBatch, Step, obey
@@ -30,7 +31,7 @@ class Killed(BaseException):
 class Hold(ss.StatefulBolt):
     """Holds each number beyond its batch, while a tuple of it goes on; lets it go in the next."""
 
-    outputs: ClassVar = {"default": "n int", "held": "numbers string"}
+    outputs = MappingProxyType({"default": "n int", "held": "numbers string"})
 
     def execute(self, tup: ss.Tuple) -> None:
         if tup.is_tick:

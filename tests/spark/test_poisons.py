@@ -17,10 +17,9 @@ import pytest
 import sparkstorm as ss
 from sparkstorm.spouts import IteratorSpout
 from sparkstorm.tasks.report import LINES
+from sparkstorm.testing import PATIENCE_SECS
 
 pytestmark = pytest.mark.spark
-
-_PATIENCE_SECS = 110
 
 
 def harm(how: str) -> None:
@@ -148,7 +147,7 @@ class _Texts(logging.Handler):
 
 
 def run_all(
-    topology: ss.Topology, session: Any, patience: float = _PATIENCE_SECS, **config: Any
+    topology: ss.Topology, session: Any, patience: float = PATIENCE_SECS, **config: Any
 ) -> tuple[ss.Statistics, list[Any], list[str]]:
     """Run to the end; return the statistics, what ``count`` emitted, and the lines logged."""
     seen: list[Any] = []
@@ -247,7 +246,7 @@ def test_poison_that_a_finished_stage_holds_is_found_once(
     count.add_configuration("tick_tuple_freq_secs", 0.2)
     builder.set_bolt("bolt", Harmed(frozenset({2}), "exit")).shuffle_grouping("count")
     statistics, seen, _ = run_all(
-        builder.create_topology(), spark, message_timeout_secs=_PATIENCE_SECS
+        builder.create_topology(), spark, message_timeout_secs=PATIENCE_SECS
     )
     assert (statistics.acked, statistics.given_up, statistics.pending) == (5, 1, 0)
     assert (statistics.failures, statistics.retried) == ({"lost": 1}, 0)
@@ -276,7 +275,7 @@ def test_hung_message_is_found(spark: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(4000)
 @pytest.mark.parametrize(
     "poisons", [frozenset({7345}), frozenset({17, 2345, 2346, 7001, 9999})], ids=["1", "5"]
 )
@@ -287,6 +286,6 @@ def test_poisons_among_ten_thousand(
     """About log2 n actions each, in one batch, and all others go through in it."""
     caplog.set_level(logging.WARNING)
     topology = wired(IteratorSpout(range(10_000), "n int"), Harmed(poisons, how))
-    statistics, seen, _ = run_all(topology, spark, patience=1440, batch_timeout_secs=10)
+    statistics, seen, _ = run_all(topology, spark, patience=3600, batch_timeout_secs=10)
     check(statistics, seen, 10_000, poisons)
     assert actions(caplog) <= 2 + len(poisons) * (math.ceil(math.log2(10_000)) + 4)

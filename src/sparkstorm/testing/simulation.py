@@ -1,8 +1,8 @@
 """Fault simulation: a topology under crashes, losses and repetitions, all drawn from one seed.
 
 Planning, execution, tracking and delivery are the engine's own; only the cluster
-(:mod:`sparkstorm.testing.cluster`), the clock and the driver's deaths are played. After each step
-the invariants of delivery are checked by an observer that does not ask the engine:
+(:mod:`sparkstorm.testing.internal.cluster`), the clock and the driver's deaths are played. After
+each step the invariants of delivery are checked by an observer that does not ask the engine:
 
 - every message is pending, or acked, or given up: never two of these, never none;
 - no ack before the commit of a batch that came after the emit;
@@ -30,9 +30,9 @@ from sparkstorm.metrics import Statistics
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.tasks.report import LINES
 from sparkstorm.testing.clock import ManualClock
-from sparkstorm.testing.cluster import Disk, RunWatch, SimulatedJobs, TaskRun
 from sparkstorm.testing.faults import Chance, Faults
-from sparkstorm.testing.witness import BrokenPromise, Message, Witness
+from sparkstorm.testing.internal.cluster import Disk, RunWatch, SimulatedJobs, TaskRun
+from sparkstorm.testing.internal.witness import BrokenPromise, Message, Witness
 from sparkstorm.texts.logs import logger_of
 from sparkstorm.topology.graph import Topology
 from sparkstorm.verdicts import Failure

@@ -1,5 +1,7 @@
 """Errors that quote their message: as many texts as messages, and yet one cause for people."""
 
+import pytest
+
 import sparkstorm as ss
 from sparkstorm.tasks.report import LogLine
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock
@@ -40,6 +42,7 @@ def run(bolt: ss.BasicBolt, ackers: int) -> FeederSpout:
     return feeder
 
 
+@pytest.mark.sweep
 def test_every_message_fails_and_some_keep_their_text(lines: list[LogLine]) -> None:
     """The others share one that says so; the log names five, and no more."""
     feeder = run(Away(), ackers=1)

@@ -309,7 +309,7 @@ class TestQueue:
         assert (list(dead_letters.store.letters()), dead_letters.written) == ([], 0)
 
     def test_a_sink_takes_them_instead(self) -> None:
-        dead_letters, taken = self.dead_letters(), []
+        dead_letters, taken = self.dead_letters(), list[Any]()
         dead_letters.writer(ss.Config(dead_letter_sink=taken.append)).write([letter()])
         assert taken == [[letter()]]
         assert (list(dead_letters.store.letters()), dead_letters.written) == ([], 1)

@@ -116,6 +116,7 @@ def test_a_key_goes_when_it_was_not_put_for_so_long(
             store.rollback()
 
 
+@pytest.mark.sweep
 def test_what_a_batch_writes_does_not_grow_with_those_before_it() -> None:
     """Nor does the state, if it is the same keys that are put."""
     process, store, sizes = Process(in_memory=True), MemoryStore(), []

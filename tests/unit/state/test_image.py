@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkstorm.state import log
+from sparkstorm.state.expiring import Expiring
 from sparkstorm.state.image import StateImage
 from sparkstorm.state.spaces.key_values import KeyValues
 from sparkstorm.state.stores import MemoryStore
@@ -32,7 +33,7 @@ batches = st.lists(
 )
 
 
-def apply(image: KeyValues, model: dict[Any, Any], todo: list[tuple[str, Any, Any]]) -> None:
+def apply(image: Any, model: dict[Any, Any], todo: list[tuple[str, Any, Any]]) -> None:
     for what, key, value in todo:
         if what == "put":
             image.put(key, value)
@@ -54,7 +55,7 @@ def add(image: KeyValues, model: dict[Any, Any], key: Any, amount: Any) -> None:
         assert image.add(key, amount) == model[key]
 
 
-def content(image: KeyValues) -> dict[Any, Any]:
+def content(image: KeyValues | Expiring) -> dict[Any, Any]:
     return dict(image.items())
 
 
@@ -70,12 +71,13 @@ both_back_ends = pytest.mark.parametrize("in_memory", [True, False], ids=["memor
 
 @both_back_ends
 @given(history=batches, most_log=st.integers(1, 4))
-@settings(max_examples=200)
+@settings(max_examples=settings().max_examples * 2)
 def test_every_process_sees_what_was_committed(
     in_memory: bool, history: list[tuple[int, Any, str, set[int]]], most_log: int
 ) -> None:
     """Whoever runs the next batch, after any aborted attempts, sees the committed state exactly."""
-    store, images, model = MemoryStore(), [StateImage(in_memory=in_memory) for _ in range(3)], {}
+    store, model = MemoryStore(), dict[Any, Any]()
+    images = [StateImage(in_memory=in_memory) for _ in range(3)]
     limits = (log._MAX_LOG, log._SNAPSHOT_ITEMS)
     log._MAX_LOG, log._SNAPSHOT_ITEMS = most_log, 3
     try:
@@ -95,10 +97,10 @@ def test_every_process_sees_what_was_committed(
             image.write(store, version, f"attempt {attempt}")
             if end == "run twice":  # another process does the same, and that one is committed
                 store.rollback()
-                other = images[(process + 1) % 3]
-                other.load(store)
-                apply(other, dict(model), todo)
-                other.write(store, version, f"attempt {attempt} again")
+                twin = images[(process + 1) % 3]
+                twin.load(store)
+                apply(twin, dict(model), todo)
+                twin.write(store, version, f"attempt {attempt} again")
             if end.startswith("abort"):
                 store.rollback()
                 if end == "abort and forget":
@@ -117,7 +119,7 @@ def test_every_process_sees_what_was_committed(
 @given(before=changes, after=changes)
 def test_undo_takes_back_the_running_call_only(in_memory: bool, before: Any, after: Any) -> None:
     """Undo restores values, deleted keys and new ones; what is written then is what is left."""
-    store, image, model = MemoryStore(), StateImage(in_memory=in_memory), {}
+    store, image, model = MemoryStore(), StateImage(in_memory=in_memory), dict[Any, Any]()
     image.load(store)
     apply(image, model, before)
     image.call.changes = 0  # as before each execute
@@ -215,9 +217,12 @@ def test_an_image_that_lags_behind_reads_no_snapshot(
     """Four processes run a task at random: each gets along with the chunks of the others."""
     reads = []
     read = StateImage._read_anew
-    monkeypatch.setattr(
-        StateImage, "_read_anew", lambda *args: (reads.append(args[0]), read(*args))
-    )
+
+    def noted(image: StateImage, *args: Any) -> Any:
+        reads.append(image)
+        return read(image, *args)
+
+    monkeypatch.setattr(StateImage, "_read_anew", noted)
     store, images, dice = MemoryStore(), [StateImage() for _ in range(4)], Random(4)
     for version in range(500):
         image = dice.choice(images)
@@ -231,6 +236,7 @@ def test_an_image_that_lags_behind_reads_no_snapshot(
     assert len(reads) <= len(images)
 
 
+@pytest.mark.sweep
 def test_a_chunk_that_is_not_written_breaks_the_log_off() -> None:
     """A batch that changes more than there is is a snapshot alone: no older image catches up."""
     store, here, there = MemoryStore(), StateImage(), StateImage()
@@ -245,6 +251,7 @@ def test_a_chunk_that_is_not_written_breaks_the_log_off() -> None:
     assert [key for key in store._committed if key.startswith("log/")] == ["log/2", "log/3"]
 
 
+@pytest.mark.sweep
 def test_a_large_log_is_replaced_by_a_snapshot() -> None:
     """The log's items stay within about the size of the state, so that reading it stays cheap."""
     store, image = MemoryStore(), StateImage()
@@ -332,7 +339,8 @@ def test_the_store_is_asked_for_single_keys_once_a_batch() -> None:
         image.write(store, version, str(version))
     assert (store.asked, store.put_keys) == (30, 30)
     assert len(image) == 10
-    assert len(read_anew(store.store)._base.keys()) == 0, "nothing of it is in the log"
+    base: Any = read_anew(store.store)._base
+    assert len(base.keys()) == 0, "nothing of it is in the log"
 
 
 def test_keys_of_rocksdb_must_be_the_same_in_every_process() -> None:

@@ -210,6 +210,7 @@ def test_dead_letters_are_shown(letters: Path, command: list[str], env: dict[str
         assert "[link=http://evil]x[/link]" in result.stdout
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "cp1252"])
 @pytest.mark.parametrize("more", [[], ["--json"]])
 def test_any_encoding_of_stdout_will_do(letters: Path, encoding: str, more: list[str]) -> None:

@@ -18,7 +18,7 @@ from sparkstorm.tasks.report import Report
 from sparkstorm.tasks.state_runs import Place, StateRun, StateRuns, fingerprint
 from sparkstorm.tasks.worker import StageJob, Worker
 from sparkstorm.testing.faults import Chance
-from sparkstorm.testing.witness import BrokenPromise
+from sparkstorm.testing.internal.witness import BrokenPromise
 
 __all__ = ["Disk", "RunWatch", "SimulatedJobs", "TaskRun"]
 

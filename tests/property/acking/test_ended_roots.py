@@ -113,4 +113,6 @@ class EndedRootsMachine(RuleBasedStateMachine):
 
 
 TestEndedRoots = EndedRootsMachine.TestCase
-TestEndedRoots.settings = settings(max_examples=60, stateful_step_count=20)
+TestEndedRoots.settings = settings(
+    max_examples=settings().max_examples // 2, stateful_step_count=20
+)

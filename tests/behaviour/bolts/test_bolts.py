@@ -9,7 +9,7 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.errors import AttributeStateError
-from sparkstorm.testing import FeederSpout
+from sparkstorm.testing import PATIENCE_SECS, FeederSpout
 
 
 class Ledger(ss.StatefulBolt):
@@ -79,7 +79,7 @@ class Rendezvous(ss.BasicBolt):
 
     def prepare(self, config: ss.Config, context: ss.TaskContext) -> None:
         self.barrier = context.shared(
-            "sparkstorm-barrier", lambda: threading.Barrier(self.PARTIES, timeout=20)
+            "sparkstorm-barrier", lambda: threading.Barrier(self.PARTIES, timeout=PATIENCE_SECS)
         )
 
     def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
@@ -150,7 +150,7 @@ class Running(ss.BasicBolt):
 
     def prepare(self, config: ss.Config, context: ss.TaskContext) -> None:
         """Start from nothing."""
-        self.total, self.history, self.lock = 0, [], threading.Lock()
+        self.total, self.history, self.lock = 0, list[Any](), threading.Lock()
 
     def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
         """Add a number."""

@@ -101,8 +101,9 @@ def test_each_attempt_is_numbered_in_its_failure(run_locally: Any) -> None:
     for spout in (QueueSpout([["fail"]], "word string"), LogSpout([["fail"]], "word string")):
         with run_locally(wired(spout, ByWord(), FailTwice()), config) as play:
             heard: list[int] = []
-            coordinator = play.runner.coordinator
-            [task] = [*coordinator.hosted.values(), *coordinator.partitioned.values()]
+            coordinator: Any = play.runner.coordinator
+            tasks: list[Any] = [*coordinator.hosted.values(), *coordinator.partitioned.values()]
+            (task,) = tasks
             fail = task.spout.fail
             task.spout.fail = lambda *a, fail=fail, heard=heard: (
                 heard.append(a[-1].attempt),

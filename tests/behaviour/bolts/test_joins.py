@@ -2,10 +2,10 @@
 
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sparkstorm as ss
@@ -14,7 +14,7 @@ from sparkstorm.errors import ComponentError, TopologyError
 from sparkstorm.spouts import IteratorSpout
 from sparkstorm.state.image import StateImage
 from sparkstorm.tasks.worker import Worker
-from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock, QueueSpout
+from sparkstorm.testing import PATIENCE_SECS, FeederSpout, LocalRunner, ManualClock, QueueSpout
 
 PATIENT = {"message_timeout_secs": 600}
 
@@ -265,7 +265,6 @@ class NaiveJoin:
 
 
 @given(histories)
-@settings(max_examples=150)
 def test_joins_are_those_of_a_naive_join(history: list[Any]) -> None:
     """Whatever comes when, with images lost in between: same results, acks and failures."""
     timeout, wait = 19, 6  # seconds; pauses are multiples of 3, so no age is on the edge
@@ -300,7 +299,7 @@ def test_joins_are_those_of_a_naive_join(history: list[Any]) -> None:
                 fed[side].append((key, number))
                 number += 1
             if moved:  # the image is gone: what the batch sees comes from the store
-                runner._jobs._worker = Worker(runner.plan)
+                cast("Any", runner._jobs)._worker = Worker(runner.plan)
             runner.run_until_idle()
             for side, mine in fed.items():  # the spouts are read one after the other
                 for key, one in mine:
@@ -325,8 +324,10 @@ class Sides:
     def __init__(self, keys: int) -> None:
         chance = random.Random(keys)
         self.lonely = set(chance.sample(range(keys), keys // 20))
-        self.orders = [[key, key * 2] for key in range(keys)]
-        self.payments = [[key, f"p{key}"] for key in range(keys) if key not in self.lonely]
+        self.orders: list[list[Any]] = [[key, key * 2] for key in range(keys)]
+        self.payments: list[list[Any]] = [
+            [key, f"p{key}"] for key in range(keys) if key not in self.lonely
+        ]
         self.joined = [(key, key * 2, by) for key, by in self.payments]
         for rows in (self.orders, self.payments):
             rows.sort(key=lambda row: row[0] + chance.uniform(0, 2_000))
@@ -374,6 +375,6 @@ def test_the_same_on_spark(run_on_spark: Any, tmp_path: Path, keys: int) -> None
         "dead_letter_folder": str(tmp_path),
     }
     with run_on_spark(sides.topology(IteratorSpout), config) as play:
-        assert play.run.wait_until_drained(900)
+        assert play.run.wait_until_drained(3 * PATIENCE_SECS)
         sides.check(play.emitted("join"), play.statistics())
         assert play.run._coordinator.ledger_bytes == 0

@@ -2,7 +2,7 @@
 
 Every tuple has a name (``uid``) that tells its origin. Every bolt writes down the names of its
 inputs, what it did with each, and the names of the tuples that it caused. The diaries of committed
-runs are the truth that :mod:`sparkstorm.testing.truth` reads.
+runs are the truth that :mod:`tests.tools.truth` reads.
 """
 
 import hashlib
@@ -18,8 +18,8 @@ from sparkstorm.components.collector import BasicCollector
 from sparkstorm.components.stateful import StatefulBolt
 from sparkstorm.config import Config
 from sparkstorm.streams import Stream
-from sparkstorm.testing.cluster import TaskRun
-from sparkstorm.testing.shared import Shared
+from sparkstorm.testing.internal.cluster import TaskRun
+from sparkstorm.testing.internal.shared import Shared
 from sparkstorm.testing.sources import LogSpout, QueueSpout
 from sparkstorm.topology.builder import BoltDeclarer, TopologyBuilder
 from sparkstorm.topology.graph import Topology
@@ -296,7 +296,7 @@ class RandomTopology:
 
 def random_topology(seed: int) -> RandomTopology:
     """Draw a topology: spouts of both kinds, one to four levels of bolts, every grouping."""
-    random = Random(seed)  # noqa: S311 - to be repeated, not to be secret
+    random = Random(seed)
     diary = Diary()
     builder = TopologyBuilder()
     messages: dict[str, int] = {}

@@ -9,7 +9,7 @@ import sparkstorm as ss
 from sparkstorm.errors import SupersededError
 from sparkstorm.testing import LogSpout, MemorySink
 
-WORDS = [[f"w{n % 7}", n] for n in range(60)]
+WORDS: list[list[Any]] = [[f"w{n % 7}", n] for n in range(60)]
 ONCE = {
     "processing.guarantee": "exactly-once",
     "topology.batch.min.messages": 20,

@@ -399,7 +399,8 @@ class HandingSpout(ss.Spout):
         if self.left:
             name = self.left.pop()
             with suppress(BaseException):
-                SPOUT_CALLS[self.call](self, name, OBJECTS[name]())
+                call: Callable[..., Any] = SPOUT_CALLS[self.call]
+                call(self, name, OBJECTS[name]())
             self.collector.emit([name], msg_id=("good", name))
 
     def fail(self, msg_id: Any, failure: ss.Failure) -> None:

@@ -6,18 +6,7 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.testing import FeederSpout, FixedSpout
-
-
-class WordCount(ss.StatefulBolt):
-    """Counts words, as Storm's TestWordCounter."""
-
-    outputs = "word string, count long"
-
-    def execute(self, tup: ss.Tuple) -> None:
-        count = self.state.get(tup["word"], 0) + 1
-        self.state.put(tup["word"], count)
-        self.collector.emit([tup["word"], count], anchors=tup)
-        self.collector.ack(tup)
+from tests.tools.word_count import WordCount
 
 
 class GlobalCount(ss.StatefulBolt):

@@ -205,4 +205,4 @@ def entry(root: int, delta: int) -> Entries:
 
 
 TestLedger = LedgerMachine.TestCase
-TestLedger.settings = settings(max_examples=60, stateful_step_count=30)
+TestLedger.settings = settings(max_examples=settings().max_examples // 2, stateful_step_count=30)

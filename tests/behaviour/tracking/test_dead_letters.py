@@ -6,7 +6,7 @@ import os
 import threading
 import tracemalloc
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -203,6 +203,21 @@ class Direct(ss.Spout):
         return self.emitted
 
 
+def payload_of(letter: DeadLetter) -> Mapping[str, Any]:
+    assert letter.payload is not None
+    return letter.payload
+
+
+def source_of(letter: DeadLetter) -> Mapping[str, Any]:
+    assert letter.source is not None
+    return letter.source
+
+
+def values_of(letter: DeadLetter) -> Sequence[Any]:
+    assert letter.values is not None
+    return letter.values
+
+
 def wired(spout: Any, bolt: Any, id_: str = "source", **settings: object) -> ss.Topology:
     builder = ss.TopologyBuilder()
     declarer = builder.set_spout(id_, spout)
@@ -222,7 +237,9 @@ def store(tmp_path: Path) -> LetterStore:
 
 
 @pytest.fixture
-def run_keeping(request: pytest.FixtureRequest, tmp_path: Path, run_topology: Any) -> Callable:
+def run_keeping(
+    request: pytest.FixtureRequest, tmp_path: Path, run_topology: Any
+) -> Callable[..., Any]:
     """Like ``run_topology``, on a checkpoint; every run of a test goes on where the last ended."""
     checkpoint = tmp_path / "checkpoint"
     if request.node.callspec.params["run_topology"] == "local":
@@ -248,11 +265,11 @@ def test_letter_of_a_partitioned_spout(
     with run_keeping(wired(LinesSpout(path), Picky()), AT_ONCE) as play:
         statistics = play.drain()
     assert (statistics.acked, statistics.given_up, statistics.dead_letters) == (2, 2, 2)
-    letters = {letter.payload["sentence"]: letter for letter in store.letters()}
+    letters = {payload_of(letter)["sentence"]: letter for letter in store.letters()}
     assert sorted(letters) == ["bad one", "bad two"]
     one = letters["bad two"]
     assert (one.spout, one.task, one.stream, one.msg_id) == ("source", 0, "default", (str(path), 4))
-    assert (one.source["path"], one.source["position"]) == (str(path), 3)
+    assert (source_of(one)["path"], source_of(one)["position"]) == (str(path), 3)
     assert (one.failure.reason, one.failure.component) == (ss.Reason.ERROR, "picky")
     assert one.failure.message == "ValueError: cannot bear bad two"
     assert "raise ValueError" in one.failure.traceback
@@ -326,7 +343,8 @@ def test_replay_while_it_runs(
 
 def play_task(play: Any) -> int:
     runner = getattr(play, "runner", None) or play.run
-    return runner.plan.tasks["picky"][-1]
+    last: int = runner.plan.tasks["picky"][-1]
+    return last
 
 
 def test_replay_that_fails_becomes_a_letter_again(run_keeping: Any, store: LetterStore) -> None:
@@ -396,11 +414,11 @@ def test_ten_thousand_messages_with_some_bad_ones(run_keeping: Any, store: Lette
     assert (statistics.acked, statistics.given_up) == (10_000 - len(always), len(always))
     assert statistics.failures == {"error": 100 + 4 * len(always)}
     letters = list(store.letters())
-    assert sorted(letter.values[0] for letter in letters) == always
+    assert sorted(values_of(letter)[0] for letter in letters) == always
     assert sorted(letter.msg_id for letter in letters) == always
     for letter in letters:
         assert (letter.attempts, letter.failure.reason) == (4, ss.Reason.ERROR)
-        assert letter.failure.message == f"ValueError: {letter.values[0]} has no customer"
+        assert letter.failure.message == f"ValueError: {values_of(letter)[0]} has no customer"
         assert letter.failure.component == "picky"
 
 
@@ -424,7 +442,7 @@ def test_expired_and_failed_messages_of_a_log(run_locally: Any) -> None:
     assert (expired.failure.reason, expired.attempts) == (ss.Reason.EXPIRED, 1)
     assert (expired.values, expired.replayable) == (None, False)
     assert "no longer has" in expired.note
-    assert (bad.values, bad.source["position"], bad.attempts) == (("bad",), 3, 3)
+    assert (bad.values, source_of(bad)["position"], bad.attempts) == (("bad",), 3, 3)
 
 
 def test_source_that_is_gone_leaves_coordinates(run_locally: Any, tmp_path: Path) -> None:
@@ -437,7 +455,7 @@ def test_source_that_is_gone_leaves_coordinates(run_locally: Any, tmp_path: Path
         play.clock.advance(11)
         play.settle()
     letter = only(LetterStore(files))
-    assert (letter.values, letter.source["position"], letter.attempts) == (None, 1, 2)
+    assert (letter.values, source_of(letter)["position"], letter.attempts) == (None, 1, 2)
     assert "could not be read: FileNotFoundError: the log is gone" in letter.note
 
 
@@ -488,7 +506,11 @@ def test_retry_settings_per_component(run_locally: Any, tmp_path: Path) -> None:
     """Each spout has its own limit and waits."""
     (tmp_path / "a.txt").write_text("bad\n")
     for spout in (LinesSpout(tmp_path / "a.txt"), IteratorSpout(["bad"], "text string")):
-        settings = {"max_retries": 1, "retry_backoff_secs": 5, "retry_backoff_max_secs": 5}
+        settings: dict[str, Any] = {
+            "max_retries": 1,
+            "retry_backoff_secs": 5,
+            "retry_backoff_max_secs": 5,
+        }
         topology = wired(spout, Picky(), **settings)
         with run_locally(topology, {"max_retries": 9, "retry_backoff_secs": 500}) as play:
             assert play.settle().failed == 1

@@ -1,6 +1,6 @@
 """Tuples that are held over batches: matched, failed, timed out, and never counted twice."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -163,7 +163,7 @@ def test_a_raise_puts_back_what_it_took_and_acked(run_topology: Any) -> None:
 
 def test_a_new_driver_drops_what_the_old_one_held() -> None:
     """The source gives the message again, so the copy in the state must not match too."""
-    clock, files, seen = ManualClock(), MemoryFiles(), []
+    clock, files, seen = ManualClock(), MemoryFiles(), list[Any]()
 
     def start(topology: ss.Topology) -> LocalRunner:
         return LocalRunner(
@@ -182,7 +182,7 @@ def test_a_new_driver_drops_what_the_old_one_held() -> None:
         stores = first._jobs.stores()
     again, topology = paired()
     with start(topology) as second:
-        second._jobs._stores = stores
+        cast("Any", second._jobs)._stores = stores
         again.feed(["a", "1"], msg_id="a1")  # not acked, so it comes again
         second.run_until_idle()
         assert held(second) == 1

@@ -9,13 +9,13 @@ from sparkstorm.components.collector import SpoutCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import PartitionedSpout, Positions, ReadItem, Split, Spout
 from sparkstorm.config import Config
-from sparkstorm.testing.shared import Shared
+from sparkstorm.testing.internal.shared import Shared
 from sparkstorm.topology.graph import ComponentSpec, Topology
 from sparkstorm.verdicts import Failure
 
 __all__ = ["BrokenPromise", "Message", "Verdict", "Witness"]
 
-Message: TypeAlias = tuple[str, Hashable]
+Message: TypeAlias = tuple[str, Any]
 """A spout's id and a message id."""
 
 Verdict: TypeAlias = Callable[[Message, Failure | None], None]

@@ -9,13 +9,13 @@ from collections import Counter
 from typing import final
 
 from sparkstorm.sources.blame import DIED_OF_IT
-from sparkstorm.testing.cluster import TaskRun
-from sparkstorm.testing.random_topology import Child, Entry, RandomTopology, Some
+from sparkstorm.testing.internal.cluster import TaskRun
+from sparkstorm.testing.internal.witness import BrokenPromise, Message
 from sparkstorm.testing.simulation import Observer, Simulation
-from sparkstorm.testing.witness import BrokenPromise, Message
 from sparkstorm.topology.graph import Topology
 from sparkstorm.topology.grouping import All, Custom, Direct
 from sparkstorm.verdicts import Failure, Reason
+from tests.tools.random_topology import Child, Entry, RandomTopology, Some
 
 __all__ = ["Truth"]
 
