@@ -85,8 +85,8 @@ class StateImage(KeyValues):
             known.begin(self._held.inbox.batch.time)
         elif known.ttl_secs != ttl_secs:
             raise ValueError(
-                f"the state {name!r} has ttl_secs={known.ttl_secs} already: ask for it with the same "
-                f"ttl_secs each time"
+                f"the state {name!r} has ttl_secs={known.ttl_secs} already: ask for it with the "
+                f"same ttl_secs each time"
             )
         return known if ttl_secs is not None else self._values(f"{_NAMED}{name}")
 
