@@ -103,7 +103,7 @@ class Judge(ss.Bolt):
     """
 
     stateful = True
-    outputs = {
+    outputs = {  # noqa: RUF012
         "words": "key string, seen long",
         "pairs": "kind string, key string, seen long",
     }
