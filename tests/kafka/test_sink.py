@@ -92,7 +92,7 @@ def transaction(txid: int, owner: str = "t/0/sink") -> ss.Transaction:
 
 
 def records(topic: str, *texts: str) -> list[Outgoing]:
-    return [(topic, text.encode(), None, ()) for text in texts]
+    return [(topic, text.encode(), None, (), None, None) for text in texts]
 
 
 def test_each_record_once_in_spite_of_failures(kafka: Any) -> None:
