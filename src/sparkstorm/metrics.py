@@ -51,6 +51,8 @@ class PartitionStatistics:
     Attributes:
         partition: its name.
         lag: messages between what is committed and the end.
+        lag_secs: for how long the first of them has been there, as far as this run has seen.
+        seen_secs: the age of these figures: seconds since the source last said where it ends.
         committed: everything before this position is done.
         acked_beyond: how many are done behind it.
         in_flight: how many are in a batch, or open after it.
@@ -63,11 +65,14 @@ class PartitionStatistics:
         kept: records of failed messages that are kept, should the source no longer have them.
         skipped: positions that held no message; what Spark reads twice may be counted twice.
         expired: positions that were gone before they were read.
+        log_cuts: how often the source was found shorter than it had been.
         paused: whether too much is uncommitted to read on.
     """
 
     partition: str
     lag: int = 0
+    lag_secs: float = 0.0
+    seen_secs: float = 0.0
     committed: int = 0
     acked_beyond: int = 0
     in_flight: int = 0
@@ -80,6 +85,7 @@ class PartitionStatistics:
     kept: int = 0
     skipped: int = 0
     expired: int = 0
+    log_cuts: int = 0
     paused: bool = False
 
 

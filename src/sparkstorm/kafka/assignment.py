@@ -6,34 +6,26 @@ for.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from dataclasses import dataclass, field
+from typing import Any, final
 
 from sparkstorm.components.spout import Positions, Split
 from sparkstorm.kafka.cluster import Partition
-from sparkstorm.kafka.progress import PartitionProgress
-from sparkstorm.kafka.ranges import Range
-from sparkstorm.kafka.stores import Stored
+from sparkstorm.kafka.offsets.arrivals import Arrivals
+from sparkstorm.kafka.offsets.beginnings import Beginning, Known
+from sparkstorm.kafka.offsets.progress import PartitionProgress
+from sparkstorm.kafka.offsets.ranges import Range
+from sparkstorm.kafka.offsets.stored import Held, Stored
 from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.texts.logs import logger_of
 from sparkstorm.verdicts import Failure, Reason
 
-__all__ = ["Assignment", "Beginning", "Limits", "merge_splits", "offsets_of"]
+__all__ = ["Assignment", "Limits", "merge_splits", "offsets_of"]
 
 _FAIR_SHARE = 1000
 """Each partition may plan at least so many offsets in its turn: smaller splits cost too much."""
 
 _logger = logger_of("sparkstorm.kafka")
-
-
-class Beginning(NamedTuple):
-    """Where to begin with a partition, and why, if that is not where one would expect."""
-
-    topic_id: str
-    offset: int
-    done: Sequence[Range] = ()
-    why: str = ""
-    skipped: int = 0
 
 
 @final
@@ -62,8 +54,16 @@ class _Place:
     there: bool = True
     paused: bool = False
     dirty: bool = True
+    held: Held | None = None
+    cuts: int = 0
+    arrivals: Arrivals = field(default_factory=Arrivals)
     filled: float | None = None
     tokens: float = 0.0
+
+    @property
+    def unread(self) -> int:
+        """How many offsets before the end are not planned."""
+        return max(0, self.end - self.progress.emitted_to)
 
     @property
     def stop(self) -> int:
@@ -101,11 +101,13 @@ class Assignment:
         return {p: place.progress.emitted_to for p, place in self._places.items()}
 
     @property
-    def known(self) -> dict[Partition, tuple[str, int]]:
-        """For each partition the id of its topic, and up to where it is planned."""
+    def known(self) -> dict[Partition, Known]:
+        """Each partition as the checkpoint knows it."""
         return {
-            partition: (place.topic_id, place.progress.emitted_to)
-            for partition, place in self._places.items()
+            p: Known(
+                place.topic_id, place.progress.emitted_to, place.progress.commit_to, place.held
+            )
+            for p, place in self._places.items()
         }
 
     @property
@@ -125,21 +127,36 @@ class Assignment:
             beginning.done,
             epoch=0 if before is None else before.progress.epoch + 1,
         )
+        place = _Place(progress, beginning.topic_id, end=beginning.offset, held=beginning.held)
         progress.expired = beginning.skipped
+        place.cuts = int(beginning.cut)
         if before is not None:
-            progress.expired += before.progress.expired
-        self._places[partition] = _Place(progress, beginning.topic_id, end=beginning.offset)
+            progress.expired += before.progress.expired + before.unread
+            place.cuts += before.cuts
+        self._places[partition] = place
         if beginning.why:
-            _logger.warning("%s: %s", partition, beginning.why)
+            _logger.warning("%s: %s%s", partition, beginning.why, _unread_of(before))
 
-    def note_ends(self, ends: Mapping[Partition, int]) -> None:
+    def note_ends(self, ends: Mapping[Partition, int], now: float = 0.0) -> None:
         """The partitions may be read up to there."""
         for partition, end in ends.items():
             place = self._places.get(partition)
-            if place is not None:
-                place.end = max(end, place.end)
-                if self._bounded and place.until is None:
-                    place.until = end
+            if place is None:
+                continue
+            if end < place.progress.emitted_to:
+                continue  # where to go on follows
+            if end < place.end:
+                self._note_cut(partition, place, end)
+            place.end = end
+            place.arrivals.note(end, now)
+            if self._bounded and place.until is None:
+                place.until = end
+
+    def note_held(self, held: Mapping[Partition, Held]) -> None:
+        """The store of progress holds this now."""
+        for partition, one in held.items():
+            if partition in self._places:
+                self._places[partition].held = one
 
     def jump(self, partition: Partition, low: int, to: int) -> None:
         """The log begins at ``low``: go on at ``to``, if what comes before was not planned."""
@@ -195,21 +212,25 @@ class Assignment:
                 offsets_of(split, positions), failure.component, failure.message, seen=True
             )
 
-    def commits(self) -> dict[Partition, Stored]:
-        """What has changed since the last call, to be stored."""
+    def commits(self, *, everything: bool = False) -> dict[Partition, Stored]:
+        """Return what is to be stored: what has changed since the last call, or everything."""
         changed = {
-            partition: Stored(place.progress.commit_to, list(place.progress.done_beyond))
+            partition: Stored(
+                place.progress.commit_to,
+                list(place.progress.done_beyond),
+                topic_id=place.topic_id,
+            )
             for partition, place in self._places.items()
-            if place.dirty and place.there
+            if (place.dirty or everything) and place.there
         }
         for partition in changed:
             self._places[partition].dirty = False
         return changed
 
-    def statistics(self) -> list[PartitionStatistics]:
+    def statistics(self, now: float = 0.0) -> list[PartitionStatistics]:
         """How each partition stands."""
         return [
-            _statistics(partition, place)
+            _statistics(partition, place, now)
             for partition, place in sorted(self._places.items())
             if place.there
         ]
@@ -219,7 +240,11 @@ class Assignment:
         found: dict[str, Any] = {}
         for partition, place in self._places.items():
             numbers = found.setdefault(partition.topic, {})
-            numbers[str(partition.number)] = {"id": place.topic_id, **place.progress.snapshot()}
+            numbers[str(partition.number)] = {
+                "id": place.topic_id,
+                "held": place.held,
+                **place.progress.snapshot(),
+            }
         return found
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
@@ -227,11 +252,25 @@ class Assignment:
         for topic, numbers in snapshot.items():
             for number, data in numbers.items():
                 progress = PartitionProgress.restore(data)
-                place = _Place(progress, data["id"], end=progress.emitted_to)
+                held = None if data["held"] is None else Held(*data["held"])
+                place = _Place(progress, data["id"], end=progress.emitted_to, held=held)
                 self._places[Partition(topic, int(number))] = place
 
     def __repr__(self) -> str:
         return f"Assignment({len(self._places)} partitions)"
+
+    def _note_cut(self, partition: Partition, place: _Place, end: int) -> None:
+        """The log ends earlier than it did, behind what is planned."""
+        gone = place.end - end
+        place.progress.expired += gone
+        place.cuts += 1
+        if place.until is not None:
+            place.until = min(place.until, end)
+        _logger.warning(
+            "%s: the log has become shorter, it ended at %s and ends at %s now: %s offsets were "
+            "gone before they were read",
+            *(partition, place.end, end, gone),
+        )
 
     def _is_ready(self, partition: Partition, place: _Place) -> bool:
         if not place.there or place.progress.emitted_to >= place.stop:
@@ -323,7 +362,14 @@ def _merged(splits: Sequence[Split]) -> Split:
     )
 
 
-def _statistics(partition: Partition, place: _Place) -> PartitionStatistics:
+def _unread_of(before: _Place | None) -> str:
+    """What to say of a log that is gone with offsets that were not planned."""
+    if before is None or not before.unread:
+        return ""
+    return f"; {before.unread} offsets before its old end {before.end} were not read"
+
+
+def _statistics(partition: Partition, place: _Place, now: float) -> PartitionStatistics:
     progress = place.progress
     oldest = progress.oldest
     held = None if oldest is None else progress.held(oldest)
@@ -340,5 +386,7 @@ def _statistics(partition: Partition, place: _Place) -> PartitionStatistics:
         retries=progress.retries,
         dead_letters=progress.dead_letters,
         expired=progress.expired,
+        log_cuts=place.cuts,
+        lag_secs=place.arrivals.age(progress.commit_to, now),
         paused=place.paused,
     )

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from sparkstorm.kafka.ranges import Range, Ranges
+from sparkstorm.kafka.offsets.ranges import Range, Ranges
 
 __all__ = ["Held", "PartitionProgress", "commit_point"]
 
