@@ -174,11 +174,13 @@ class Watch:
         """Ask the cluster, and leave the news."""
         now = time.monotonic()
         due = self._refreshed is None or now - self._refreshed >= self._refresh_secs
-        ends = {} if self._refreshed is None else self._cluster.ends(self._partitions)
-        news = News(ends)
-        if due or self._is_shorter(ends):
-            # asks for the topics first: one that was made anew is no log that was cut
-            news = self._refresh()._replace(ends=self._cluster.ends(self._partitions))
+        # a client that has lost its brokers finds them again only when asked for topics: these first
+        news = self._refresh() if due else News({})
+        news = news._replace(ends=self._cluster.ends(self._partitions))
+        if not due and self._is_shorter(news.ends):
+            # a topic that was made anew is no log that was cut
+            due, news = True, self._refresh()._replace(ends=self._cluster.ends(self._partitions))
+        if due:
             self._refreshed = now
         self._leave(news)
         self._ids.update((p, beginning.topic_id) for p, beginning in news.begun.items())
