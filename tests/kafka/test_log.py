@@ -66,7 +66,7 @@ def told(runner: LocalRunner, number: int = 0) -> Any:
 def test_a_partition_that_is_lost_while_we_run(
     mortal_kafka: Any, policy: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its new records are read by the policy; the warning has both offsets, the statistics count."""
+    """New records are read by the policy; the warning has both offsets, the statistics count."""
     topic, seen = mortal_kafka.topic(), []  # type: tuple[str, list[str]]
     mortal_kafka.put(topic, range(100))
     with (

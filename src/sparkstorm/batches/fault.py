@@ -1,4 +1,4 @@
-"""What went wrong half way, so that only a later driver can do the rest."""
+"""Faults: errors half way through a step, so that only a later driver can do the rest."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,15 +7,18 @@ from typing import final
 from sparkstorm.errors import CheckpointError, SparkstormError
 from sparkstorm.texts.user_errors import message_of
 
-__all__ = ["Fault"]
+__all__ = ["NO_PLAN", "NO_VERDICTS", "Fault"]
+
+NO_VERDICTS = "messages could not be given their verdicts"
+NO_PLAN = "no batch could be planned"
 
 
 @final
 class Fault:
-    """Stands around what must be done whole; once it was not, nothing is begun any more.
+    """Guards steps that must be done whole; after a failed step no further step begins.
 
-    A later driver finds on disk what this one has not given verdicts on; any further plan would
-    hide that. And what was taken for a plan that never was, only its source can give again.
+    After a failure the checkpoint tells a later driver which verdicts are missing. Any further plan
+    would hide that. And messages taken for a plan that never was, only their source can give again.
     """
 
     def __init__(self) -> None:
@@ -24,15 +27,19 @@ class Fault:
     def __bool__(self) -> bool:
         return self._error is not None
 
-    @contextmanager
-    def kept(self, what: str) -> Iterator[None]:
-        """Keep what is raised, and raise it whenever anything is to be begun again.
-
-        Args:
-            what: what could not be done then, for people.
-        """
+    def check(self) -> None:
+        """Raise the error of an earlier step, if there was one."""
         if self._error is not None:
             raise self._error
+
+    @contextmanager
+    def kept(self, what: str) -> Iterator[None]:
+        """Keep an error that is raised within, and raise the same error in all later steps.
+
+        Args:
+            what: names the failed step, for people.
+        """
+        self.check()
         try:
             yield
         except SparkstormError as error:

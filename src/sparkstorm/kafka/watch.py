@@ -174,7 +174,7 @@ class Watch:
         """Ask the cluster, and leave the news."""
         now = time.monotonic()
         due = self._refreshed is None or now - self._refreshed >= self._refresh_secs
-        # a client that has lost its brokers finds them again only when asked for topics: these first
+        # topics first: only by these a client finds brokers again that it has lost
         news = self._refresh() if due else News({})
         news = news._replace(ends=self._cluster.ends(self._partitions))
         if not due and self._is_shorter(news.ends):

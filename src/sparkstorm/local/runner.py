@@ -1,36 +1,48 @@
-"""The in-process runner: the same planning, execution and delivery, one batch after the other."""
+"""The in-process runner: the same code as on Spark, one batch after the other, in this thread."""
 
 import secrets
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, final
 
-from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.batches.assembly import make_coordinator
+from sparkstorm.batches.drive import (
+    Apply,
+    BatchDriver,
+    Drive,
+    Pause,
+    Probe,
+    RollBack,
+    RunBatch,
+    Step,
+    obey,
+)
 from sparkstorm.batches.events.taps import Tap
+from sparkstorm.batches.job_result import JobResult
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import CheckpointFiles, MemoryFiles
 from sparkstorm.checkpoint.seal import read_sealed, write_sealed
 from sparkstorm.clock import Clock, SystemClock
 from sparkstorm.config import Config
 from sparkstorm.errors import BatchError
-from sparkstorm.local.jobs import Jobs, LocalJobs
+from sparkstorm.local.jobs import Jobs, Loads, LocalJobs
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.hosted.task import HostedTask
 from sparkstorm.state.log import state_of
-from sparkstorm.tasks.report import LogLine, Report
+from sparkstorm.tasks.report import LogLine
 from sparkstorm.topology.graph import Topology
 
 __all__ = ["LocalRunner"]
 
 _COMMITTED = "local/committed"
-"""The file that says how many batches are committed, as Spark's checkpoint does there."""
+"""The file with the number of committed batches, as Spark's checkpoint has them on Spark."""
 
 _ANEW = "Restore it from a backup, or give other files"
 
 _MAX_ROLLBACKS = 10_000
-"""How often a batch is run again, since waiting for better times is no use here."""
+"""How often a batch is run again: nothing sleeps here, so better times do not come by waiting."""
 
 _MAX_STEPS = 100_000
 """How often a hosted spout is asked before a batch is run without waiting for more."""
@@ -40,8 +52,8 @@ _MAX_STEPS = 100_000
 class LocalRunner:
     """Runs a topology in this process and thread, a batch per :meth:`step`.
 
-    Everything but the moving of packets is the code that runs on Spark. Nothing sleeps: time is
-    what the clock says. Use it as a context manager, so that spouts are closed.
+    Only the movement of packets differs from Spark. Nothing sleeps: time goes by the clock. Use the
+    runner as a context manager, so that spouts are closed.
 
     Args:
         topology: the topology.
@@ -50,10 +62,10 @@ class LocalRunner:
         partitions: how many partitions to play.
         taps: components whose tuples are handed to ``on_tap``.
         clock: the time.
-        files: where plans and outcomes are kept; with those of an earlier run it is resumed.
-        jobs: where jobs run, if not simply here.
-        on_tap: told of tapped tuples, once they are committed; what it raises is only logged.
-        on_log: told of lines that components log.
+        files: keeps plans and outcomes; the files of an earlier run resume that run.
+        jobs: runs the jobs, if not this thread.
+        on_tap: gets tapped tuples, once they are committed; an error of the tap is only logged.
+        on_log: hears the lines that components log.
     """
 
     def __init__(
@@ -74,17 +86,20 @@ class LocalRunner:
             topology, name=name, config=config, partitions=partitions, taps=taps
         )
         self._files = files or MemoryFiles()
-        self.coordinator = Coordinator(
+        self._clock = clock or SystemClock()
+        self.coordinator = make_coordinator(
             self.plan,
             self._files,
-            clock or SystemClock(),
+            self._clock,
             run=secrets.token_hex(4),
             on_tap=on_tap,
             on_log=on_log,
         )
         self._jobs: Jobs = LocalJobs(self.plan) if jobs is None else jobs(self.plan)
+        self._driver = BatchDriver(self.coordinator, self.plan, self._clock)
+        self._loads: Loads = {}
         self._number = 0
-        self._reports: list[Report] = []
+        self._rollbacks = 0
         self._active = True
 
     def __enter__(self) -> "LocalRunner":
@@ -114,21 +129,15 @@ class LocalRunner:
         self._set_active(False)
 
     def step(self) -> bool:
-        """Ask the spouts for messages and run one batch; returns whether there was anything.
+        """Ask the spouts for messages and run one batch; return whether there was anything.
 
-        The moments at which a driver can die lie between these calls, which is why they are apart
+        A driver can die between any two of the calls below, so each is a method of its own
         (see :mod:`sparkstorm.testing.simulation`).
         """
         self.ask_spouts()
         if not self.plan_batch():
             return False
-        for _ in range(_MAX_ROLLBACKS):
-            if self.finish(self.run_job()):
-                break
-            self.roll_back()
-        else:
-            raise BatchError(f"batch {self._number} was rolled back {_MAX_ROLLBACKS:,} times")
-        self.apply()
+        obey(self.drive(), self.perform)
         self.commit()
         return True
 
@@ -139,36 +148,63 @@ class LocalRunner:
                 self._fill(task)
 
     def plan_batch(self) -> bool:
-        """Give the verdicts of what is committed, and plan a batch; returns whether there is one.
+        """Give the verdicts of committed batches, and plan a batch; return whether there is one.
 
-        A batch that an earlier driver has planned and not committed is taken up as it is.
+        An uncommitted batch of an earlier driver comes first.
         """
         return self.coordinator.next_batch(self._number)
 
-    def run_job(self) -> list[bytes]:
-        """Run the job of the planned batch; return its rows for the driver."""
-        loads = self.coordinator.loads(self._number)
-        rows, self._reports = self._jobs.run(self.coordinator.info(self._number), loads)
-        return rows
+    def drive(self) -> Drive:
+        """Return the steps of the planned batch, for :meth:`perform`; after them, commit."""
+        self._loads = self.coordinator.loads(self._number)
+        self._rollbacks = 0
+        return self._driver.drive(self._number)
 
-    def finish(self, rows: list[bytes], secs: float = 0.0) -> bool:
-        """Hand the rows of the batch's job to the coordinator, which makes the outcome durable.
+    def perform(self, step: Step) -> JobResult:
+        """Carry out one step of :meth:`drive`.
 
-        Returns whether the batch may be committed; else it is to be rolled back and run again.
+        Raises:
+            JobError: its job failed.
+            BatchError: the batch was rolled back too often.
         """
-        runs = self._jobs.state_runs()
-        return self.coordinator.finish(self._number, rows, secs, self._reports, runs) is None
+        match step:
+            case RunBatch(info) | Probe(info):
+                return self._jobs.run(info, self._loads)
+            case RollBack():
+                self._rollbacks += 1
+                if self._rollbacks > _MAX_ROLLBACKS:
+                    raise BatchError(
+                        f"batch {self._number} was rolled back {_MAX_ROLLBACKS:,} times"
+                    )
+                self.roll_back()
+            case Pause():
+                """Nothing sleeps: a batch is run again at once."""
+            case Apply():
+                self.apply()
+        return JobResult()
+
+    def run_job(self) -> JobResult:
+        """Run the job of the planned batch."""
+        loads = self.coordinator.loads(self._number)
+        return self._jobs.run(self.coordinator.info(self._number), loads)
+
+    def finish(self, result: JobResult) -> bool:
+        """Hand the result of the batch's job to the coordinator, which writes down the outcome.
+
+        Returns whether the batch may be committed; if not, roll back and run the job again.
+        """
+        return self.coordinator.finish(self._number, result) is None
 
     def roll_back(self) -> None:
         """Forget the state that the job wrote."""
         self._jobs.roll_back()
 
     def apply(self) -> None:
-        """Have the committers apply the batch; they are asked again at once if they fail."""
+        """Have the committers apply the batch; a failed committer is asked again at once."""
         self.coordinator.apply(self._number, lambda secs: None)
 
     def commit(self) -> None:
-        """Commit the batch: its state, and that it is done. The next plan gives the verdicts."""
+        """Commit the batch with its state. The next plan gives the verdicts."""
         self._jobs.commit()
         self._number += 1
         write_sealed(self._files, _COMMITTED, str(self._number).encode())
@@ -185,7 +221,7 @@ class LocalRunner:
 
     @property
     def number(self) -> int:
-        """The batch that is planned next, or is being worked on: all before it are committed."""
+        """The number of the batch that is planned next, or in work: all before are committed."""
         return self._number
 
     def statistics(self) -> Statistics:
@@ -193,9 +229,9 @@ class LocalRunner:
         return self.coordinator.statistics()
 
     def state(self, component: str) -> dict[Any, Any]:
-        """The committed state of a stateful bolt, that of all its tasks together.
+        """Return the committed state of a stateful bolt, of all its tasks together.
 
-        Of a key that several tasks hold, since it did not group the tuples, one value is told.
+        Without fields grouping several tasks may hold a key; one of their values is returned.
         """
         found: dict[Any, Any] = {}
         for namespace, store in self._jobs.stores().items():
