@@ -67,6 +67,7 @@ class PartitionStatistics:
         expired: positions that were gone before they were read.
         log_cuts: how often the source was found shorter than it had been.
         paused: whether too much is uncommitted to read on.
+        halted: whether the user has paused it.
     """
 
     partition: str
@@ -87,6 +88,7 @@ class PartitionStatistics:
     expired: int = 0
     log_cuts: int = 0
     paused: bool = False
+    halted: bool = False
 
 
 @final

@@ -6,7 +6,7 @@ for.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from sparkstorm.components.spout import Positions, Split
@@ -94,6 +94,8 @@ class Assignment:
         self._bounded = bounded
         self._places: dict[Partition, _Place] = {}
         self._turn = 0
+        self._halted: frozenset[str] | None = frozenset()
+        """The partitions that the user has paused, by name; None for all."""
 
     @property
     def positions(self) -> dict[Partition, int]:
@@ -178,6 +180,20 @@ class Assignment:
                 _logger.warning("%s is gone from the cluster: nothing is read from it", partition)
             place.there = partition in there
 
+    def halt(self, names: Collection[str]) -> None:
+        """Plan nothing of these partitions from now on, or of any if none is named."""
+        if not names:
+            self._halted = None
+        elif self._halted is not None:
+            self._halted |= frozenset(names)
+
+    def resume(self, names: Collection[str]) -> None:
+        """Plan these partitions again, or all if none is named."""
+        halted = self._halted
+        if halted is None and names:
+            halted = frozenset(str(partition) for partition in self._places)
+        self._halted = (halted or frozenset()) - frozenset(names) if names else frozenset()
+
     def plan(self, limit: int, now: float) -> list[Split]:
         """Return the next splits, together at most ``limit`` offsets, all partitions in turn."""
         ready = [p for p, place in self._places.items() if self._is_ready(p, place)]
@@ -230,7 +246,7 @@ class Assignment:
     def statistics(self, now: float = 0.0) -> list[PartitionStatistics]:
         """How each partition stands."""
         return [
-            _statistics(partition, place, now)
+            replace(_statistics(partition, place, now), halted=self._is_halted(partition))
             for partition, place in sorted(self._places.items())
             if place.there
         ]
@@ -272,8 +288,11 @@ class Assignment:
             *(partition, place.end, end, gone),
         )
 
+    def _is_halted(self, partition: Partition) -> bool:
+        return self._halted is None or str(partition) in self._halted
+
     def _is_ready(self, partition: Partition, place: _Place) -> bool:
-        if not place.there or place.progress.emitted_to >= place.stop:
+        if not place.there or self._is_halted(partition) or place.progress.emitted_to >= place.stop:
             return False
         most = self._limits.uncommitted
         full = most is not None and place.progress.emitted_to - place.progress.commit_to >= most

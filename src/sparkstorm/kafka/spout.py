@@ -3,7 +3,7 @@
 import secrets
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, final
@@ -273,6 +273,14 @@ class KafkaSpout(PartitionedSpout):
             replace(one, kept=kept.get(one.partition, 0), seen_secs=age_secs)
             for one in self._assignment.statistics(self._clock.monotonic())
         ]
+
+    def pause(self, partitions: Collection[str] = ()) -> None:
+        """Plan nothing of these partitions (``"orders/0"``), or of all, until :meth:`resume`."""
+        self._assignment.halt(partitions)
+
+    def resume(self, partitions: Collection[str] = ()) -> None:
+        """Plan these partitions again, or all."""
+        self._assignment.resume(partitions)
 
     def snapshot(self) -> Any:
         """Return the progress of each partition."""

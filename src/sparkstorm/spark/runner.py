@@ -6,7 +6,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import final
@@ -37,6 +37,7 @@ from sparkstorm.planning.passes import check_name
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.hosted.task import HostedTask
 from sparkstorm.sources.hosted.thread import HostedThread
+from sparkstorm.sources.partitioned.pausing import pause, resume
 from sparkstorm.spark.driver.jvm import Jvm, stop_session
 from sparkstorm.spark.driver.query import Query
 from sparkstorm.spark.driver.restarts import Restarts
@@ -262,6 +263,24 @@ class Run:
         """Let hosted spouts emit nothing; what is pending goes on."""
         for thread in self._threads.values():
             thread.set_active(False)
+
+    def pause(self, spout: str, partitions: Collection[str] = ()) -> None:
+        """Read no new messages of a partitioned spout, or of some of its partitions.
+
+        What was planned goes on, and messages that fail are tried again. A restart resumes all.
+
+        Args:
+            spout: the spout's name.
+            partitions: as ``statistics().partitions[spout]`` names them; all if none is given.
+
+        Raises:
+            ConfigError: there is no such spout or partition, or the source cannot be paused.
+        """
+        pause(self._coordinator.partitioned.values(), self.statistics(), spout, partitions)
+
+    def resume(self, spout: str, partitions: Collection[str] = ()) -> None:
+        """Read messages again of what was paused, or of the partitions that are named."""
+        resume(self._coordinator.partitioned.values(), self.statistics(), spout, partitions)
 
     def stop(self, drain: bool = True, timeout: float = 60.0) -> Statistics:
         """Stop the run; with ``drain``, first finish what is pending (up to ``timeout`` seconds).
