@@ -107,7 +107,11 @@ def _forms(edges: Edges) -> list[_Form]:
         _Form(_RUNS, _as_runs(runs), len(runs) == len(edges)),
         _Form(_BITS, _as_bits(edges), bool(edges[-1] <= _MOST_SPAN)),
     ]
-    return plain + [_Form(f.kind.upper(), _deflate(f.data), f.whole) for f in plain]
+    return plain + [
+        _Form(form.kind.upper(), _deflate(form.data, strategy), form.whole)
+        for form in plain
+        for strategy in (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY)  # regular sets, random ones
+    ]
 
 
 def _kept(form: _Form) -> int:
@@ -170,8 +174,8 @@ def _as_bits(edges: Edges) -> bytes:
     return np.packbits(np.cumsum(steps, dtype=np.int8).astype(np.bool_)[:-1]).tobytes()
 
 
-def _deflate(data: bytes) -> bytes:
-    deflater = zlib.compressobj(6, wbits=-15)
+def _deflate(data: bytes, strategy: int) -> bytes:
+    deflater = zlib.compressobj(6, wbits=-15, strategy=strategy)
     return deflater.compress(data) + deflater.flush()
 
 
