@@ -90,6 +90,53 @@ def test_a_partition_that_is_lost_while_we_run(
     assert mortal_kafka.committed(topic, topic)[0] == 40
 
 
+@pytest.mark.slow
+def test_an_unclean_leader_election_under_load(
+    started: Callable[[KafkaServer], KafkaServer],
+    hand: Callable[[KafkaServer], Any],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The new leader lacks 100 records, and 120 new ones hide it: each of these is read."""
+    first = KafkaServer({"unclean.leader.election.enable": "true"})
+    second, third = (KafkaServer(joins=first) for _ in range(2))
+    with started(first), second, third:
+        kafka = hand(first)
+        wait_until(lambda: {second.node, third.node} <= kafka.brokers())
+        topic, seen = kafka.topic_on([second.node, third.node]), []  # type: tuple[str, list[str]]
+        kafka.put(topic, range(100))
+        with runner_of(kafka, topic, seen, refresh_secs=0.2) as runner:
+            wait_until(lambda: len(seen) == 100, check=runner.step)
+            third.freeze()
+            wait_until(lambda: kafka.in_sync(topic) == [second.node])
+            kafka.put(topic, range(100, 200))
+            wait_until(lambda: told(runner).committed == 200, check=runner.step)
+            second.kill()
+            third.thaw()
+            wait_until(lambda: kafka.leaders(topic)[0] == third.node)
+            kafka.put(topic, [f"new {n}" for n in range(120)])
+            wait_until(lambda: "new 119" in seen, check=runner.step, secs=90.0)
+            wait_until(lambda: told(runner).committed == 220, check=runner.step)
+            assert told(runner).log_cuts == 1
+    assert set(seen) == {*map(str, range(200)), *(f"new {n}" for n in range(120))}
+    assert re.search("the log was cut at 100|the log has no offset 200", caplog.text)
+
+
+@pytest.mark.parametrize("more", [0, 300])
+def test_a_partition_that_is_lost_and_filled_again(mortal_kafka: Any, more: int) -> None:
+    """Before anybody looks: its records have old offsets, and each of them is read."""
+    topic, seen = mortal_kafka.topic(), []  # type: tuple[str, list[str]]
+    mortal_kafka.put(topic, range(100))
+    with runner_of(mortal_kafka, topic, seen, refresh_secs=0.2) as runner:
+        wait_until(lambda: told(runner).committed == 100, check=runner.step)
+        mortal_kafka.server.kill()
+        shutil.rmtree(mortal_kafka.server._folder / "data" / f"{topic}-0")
+        mortal_kafka.server.start()
+        mortal_kafka.put(topic, [f"new {n}" for n in range(100 + more)])
+        wait_until(lambda: len(seen) >= 200 + more, check=runner.step)
+        assert told(runner).log_cuts == 1
+    assert set(seen[100:]) >= {f"new {n}" for n in range(100 + more)}
+
+
 def test_records_that_nobody_had_read_are_counted_when_their_topic_is_deleted(
     kafka: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

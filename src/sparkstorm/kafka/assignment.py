@@ -124,11 +124,11 @@ class Assignment:
     def begin(self, partition: Partition, beginning: Beginning) -> None:
         """Take up a partition, or begin it anew: a new topic of that name, say."""
         before = self._places.get(partition)
-        progress = PartitionProgress(
-            beginning.offset,
-            beginning.done,
-            epoch=0 if before is None else before.progress.epoch + 1,
-        )
+        epoch = 0 if before is None else before.progress.epoch + 1
+        if beginning.regrown and before is not None:
+            progress = before.progress.until(beginning.offset, epoch)
+        else:
+            progress = PartitionProgress(beginning.offset, beginning.done, epoch=epoch)
         place = _Place(progress, beginning.topic_id, end=beginning.offset, held=beginning.held)
         progress.expired = beginning.skipped
         place.cuts = int(beginning.cut)

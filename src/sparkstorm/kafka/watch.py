@@ -49,6 +49,10 @@ class ClusterView(Offsets, Protocol):
         """Those of these topics that exist."""
         ...
 
+    def cuts(self) -> dict[Partition, int]:
+        """Where logs were cut that have another leader since; each cut is told once."""
+        ...
+
     def close(self) -> None:
         """Close the connections."""
         ...
@@ -182,10 +186,19 @@ class Watch:
             due, news = True, self._refresh()._replace(ends=self._cluster.ends(self._partitions))
         if due:
             self._refreshed = now
+        news = self._with_cuts(news)
         self._leave(news)
         self._ids.update((p, beginning.topic_id) for p, beginning in news.begun.items())
         self._ends.update(news.ends)
         self._looked = time.monotonic()
+
+    def _with_cuts(self, news: News) -> News:
+        """Add logs that were cut before what was read, and have grown again meanwhile."""
+        known = self._positions_beside(news.begun)
+        cuts = {p: cut for p, cut in self._cluster.cuts().items() if cut < known.get(p, 0)}
+        ids = {p: self._topics[p.topic].id for p in cuts}
+        begun = self._beginnings.of_regrown(cuts, ids)
+        return news._replace(begun={**news.begun, **begun}) if begun else news
 
     def _is_shorter(self, ends: Mapping[Partition, int]) -> bool:
         """Whether a log ends before what is known of it."""

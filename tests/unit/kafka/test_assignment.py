@@ -169,6 +169,18 @@ def test_a_log_that_is_cut_is_counted(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
+def test_a_log_that_was_cut_and_has_grown_again_keeps_what_lies_before_the_cut() -> None:
+    """What was done there stays done, what was not comes again; late verdicts count for nothing."""
+    made = assignment((A, 100))
+    [split] = made.plan(60, 0.0)
+    made.finish(split, [(0, 10), (12, 50)])
+    made.begin(A, Beginning("id", 40, cut=True, regrown=True))
+    made.note_ends({A: 120})
+    made.finish(split, [(10, 12), (50, 60)])
+    assert made.commits() == {A: stored(10, [(12, 40)])}
+    assert planned(made.plan(1000, 0.0)) == [("a", 10, 12), ("a", 40, 120)]
+
+
 def test_a_log_that_is_cut_behind_what_is_planned_is_counted_too(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -21,6 +21,7 @@ class Cluster:
     def __init__(self, **topics: tuple[str, Sequence[tuple[int, int]]]) -> None:
         self.given = topics
         self.away: Exception | None = None
+        self.cut: dict[Partition, int] = {}
         self.closed = False
 
     def topic_names(self) -> list[str]:
@@ -47,6 +48,10 @@ class Cluster:
 
     def at(self, partitions: Collection[Partition], millis: int) -> dict[Partition, int]:
         return dict.fromkeys(partitions, millis)
+
+    def cuts(self) -> dict[Partition, int]:
+        cut, self.cut = self.cut, {}
+        return cut
 
     def close(self) -> None:
         self.closed = True
@@ -179,6 +184,23 @@ def test_a_log_that_gets_shorter_while_we_run(policy: str, to: int) -> None:
     assert f"no offset 60, it goes from 2 to 15: going on at {to}" in news.begun[A].why
     watch.look()
     assert not any(one.begun for one in watch.take({A: to}))
+
+
+def test_a_log_that_was_cut_and_has_grown_again() -> None:
+    """Only the epochs of its leaders tell: reading goes on at the cut."""
+    cluster = Cluster(a=("1", [(0, 100)]))
+    watch = watch_of(cluster)
+    watch.look()
+    watch.take({})
+    watch.take({A: 60})
+    cluster.given["a"], cluster.cut = ("1", [(0, 120)]), {A: 40}
+    watch.look()
+    [news] = watch.take({A: 60})
+    assert (news.begun[A].offset, news.begun[A].regrown, news.ends) == (40, True, {A: 120})
+    cluster.cut = {A: 70}
+    watch.take({A: 60})
+    watch.look()
+    assert not watch.take({A: 60})[0].begun, "what is planned is still there"
 
 
 def test_a_log_that_gets_shorter_may_be_an_error() -> None:

@@ -13,6 +13,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from sparkstorm.kafka.client.cuts import Epochs, find_cuts
 from sparkstorm.kafka.client.topics import describe
 from sparkstorm.kafka.client.troubles import UNKNOWN_TOPIC, make
 from sparkstorm.kafka.cluster import Cluster, Partition, Topic
@@ -31,7 +32,9 @@ class KafkaDesk:
     """
 
     def __init__(self, cluster: Cluster, group: str) -> None:
+        self._cluster = cluster
         self._secs = cluster.timeout_secs
+        self._epochs = Epochs()
         self._admin, self._troubles = make(AdminClient, cluster)
         self._consumer, _ = make(
             Consumer, cluster, group_id=group, enable_auto_commit=False, auto_offset_reset="error"
@@ -65,7 +68,21 @@ class KafkaDesk:
 
     def ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         """Where the readable parts end: at the last stable offsets."""
-        return self._offsets(partitions, OffsetSpec.latest())
+        return self._offsets(partitions, OffsetSpec.latest(), self._epochs)
+
+    def cuts(self) -> dict[Partition, int]:
+        """Where logs were cut that had an end further on, and have another leader since.
+
+        Such a log may have grown again beyond the end that was known: only the leaders' epochs
+        tell. Each cut is told once.
+
+        Raises:
+            SpoutConnectionError: no answer.
+        """
+        suspects = self._epochs.suspects()
+        found = find_cuts(self._cluster, suspects) if suspects else {}
+        self._epochs.clear(suspects)
+        return found
 
     def at(self, partitions: Collection[Partition], millis: int) -> dict[Partition, int]:
         """The first offsets of that time or later; where there are none, the ends."""
@@ -127,7 +144,9 @@ class KafkaDesk:
         """Close the connections."""
         self._consumer.close()
 
-    def _offsets(self, partitions: Collection[Partition], spec: OffsetSpec) -> dict[Partition, int]:
+    def _offsets(
+        self, partitions: Collection[Partition], spec: OffsetSpec, epochs: Epochs | None = None
+    ) -> dict[Partition, int]:
         """Ask for offsets; a partition that is gone, or has no leader now, is left out."""
         if not partitions:
             return {}
@@ -141,9 +160,12 @@ class KafkaDesk:
         found: dict[Partition, int] = {}
         for one, answer in asked.items():
             try:
-                offset = answer.result(self._secs + 1).offset
-                if offset != OFFSET_INVALID:
-                    found[Partition(one.topic, one.partition)] = offset
+                told = answer.result(self._secs + 1)
+                if told.offset != OFFSET_INVALID:
+                    partition = Partition(one.topic, one.partition)
+                    found[partition] = told.offset
+                    if epochs is not None:
+                        epochs.note(partition, told.offset, told.leader_epoch)
             except KafkaException as error:
                 if error.args[0].code() not in UNKNOWN_TOPIC:
                     raise self._troubles.error("ask for offsets", error) from error

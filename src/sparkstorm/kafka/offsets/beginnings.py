@@ -64,6 +64,8 @@ class Beginning(NamedTuple):
     """What the store of progress holds of the partition, if it holds anything."""
     cut: bool = False
     """Whether the log was found to end before what was read of it."""
+    regrown: bool = False
+    """Whether the log was cut at the offset and has grown again; before it, nothing has changed."""
 
 
 class Known(NamedTuple):
@@ -180,6 +182,22 @@ class Beginnings:
             p: self._elsewhere(p, positions[p], starts.get(p, 0), end, ids[p])._replace(cut=True)
             for p, end in ends.items()
             if end < positions[p]
+        }
+
+    def of_regrown(
+        self, cuts: Mapping[Partition, int], ids: Mapping[Partition, str]
+    ) -> dict[Partition, Beginning]:
+        """Partitions whose logs were cut and have grown again: new records have old offsets."""
+        for partition, cut in cuts.items():
+            if self._source.out_of_range == "fail":
+                raise MisfitError(
+                    f"the log of {partition} was cut at {cut} and has grown again, and "
+                    f"out_of_range is 'fail': choose where to go on"
+                )
+        why = "the log was cut at {0} and has grown again: going on at {0}"
+        return {
+            p: Beginning(ids[p], cut, why=why.format(cut), cut=True, regrown=True)
+            for p, cut in cuts.items()
         }
 
     def jumps(self, positions: Mapping[Partition, int]) -> tuple[Jump, ...]:
