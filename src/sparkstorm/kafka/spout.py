@@ -320,8 +320,7 @@ class KafkaSpout(PartitionedSpout):
 
     def _leave(self, watch: Watch, committer: Committer) -> None:
         """Store what waits, and close the connections that nobody uses any more."""
-        if committer.close():
-            watch.close()
+        watch.close(in_use=not committer.close())
 
     def _take_news(self, watch: Watch, committer: Committer) -> None:
         now = self._clock.monotonic()

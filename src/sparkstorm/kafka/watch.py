@@ -166,12 +166,12 @@ class Watch:
             self._positions = {**positions, **_positions_of(news)}
         return news
 
-    def close(self, secs: float = 5.0) -> None:
-        """Stop looking, and close the connections."""
+    def close(self, secs: float = 5.0, *, in_use: bool = False) -> None:
+        """Stop looking, and close the connections, unless others still use them."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join(secs)
-        if not self._thread.is_alive():  # else in a request; it ends with the process
+        if not (in_use or self._thread.is_alive()):  # a request that hangs ends with the process
             self._cluster.close()
 
     def look(self) -> None:

@@ -85,16 +85,6 @@ class ServerProcess(ABC):
         """End it at once, as a crash would (``kill -9``)."""
         self._end(signal.SIGKILL)
 
-    def freeze(self) -> None:
-        """Let it do nothing, as a machine does that hangs (``kill -STOP``)."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Let it go on."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGCONT)
-
     def __enter__(self) -> Self:
         try:
             self.start()
