@@ -6,13 +6,13 @@ for.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 from sparkstorm.components.spout import Positions, Split
 from sparkstorm.kafka.cluster import Partition
-from sparkstorm.kafka.offsets.arrivals import Arrivals
 from sparkstorm.kafka.offsets.beginnings import Beginning, Known
+from sparkstorm.kafka.offsets.place import Place, statistics_of, unread_of
 from sparkstorm.kafka.offsets.progress import PartitionProgress
 from sparkstorm.kafka.offsets.ranges import Range
 from sparkstorm.kafka.offsets.stored import Held, Stored
@@ -43,44 +43,6 @@ class Limits:
 
 
 @final
-@dataclass(slots=True)
-class _Place:
-    """One partition."""
-
-    progress: PartitionProgress
-    topic_id: str
-    end: int
-    until: int | None = None
-    there: bool = True
-    paused: bool = False
-    dirty: bool = True
-    held: Held | None = None
-    cuts: int = 0
-    arrivals: Arrivals = field(default_factory=Arrivals)
-    filled: float | None = None
-    tokens: float = 0.0
-
-    @property
-    def unread(self) -> int:
-        """How many offsets before the end are not planned."""
-        return max(0, self.end - self.progress.emitted_to)
-
-    @property
-    def stop(self) -> int:
-        """Up to where it may be planned."""
-        return self.end if self.until is None else min(self.end, self.until)
-
-    def allowed(self, rate: float | None, now: float) -> int:
-        """How many messages its rate allows now; what was not used is kept for a second."""
-        if rate is None:
-            return self.end
-        passed = 1.0 if self.filled is None else now - self.filled
-        self.tokens = min(self.tokens + passed * rate, max(rate, 1.0))
-        self.filled = now
-        return int(self.tokens)
-
-
-@final
 class Assignment:
     """The partitions of one task.
 
@@ -92,7 +54,7 @@ class Assignment:
     def __init__(self, limits: Limits, *, bounded: bool = False) -> None:
         self._limits = limits
         self._bounded = bounded
-        self._places: dict[Partition, _Place] = {}
+        self._places: dict[Partition, Place] = {}
         self._turn = 0
         self._halted: frozenset[str] | None = frozenset()
         """The partitions that the user has paused, by name; None for all."""
@@ -129,7 +91,7 @@ class Assignment:
             progress = before.progress.until(beginning.offset, epoch)
         else:
             progress = PartitionProgress(beginning.offset, beginning.done, epoch=epoch)
-        place = _Place(progress, beginning.topic_id, end=beginning.offset, held=beginning.held)
+        place = Place(progress, beginning.topic_id, end=beginning.offset, held=beginning.held)
         progress.expired = beginning.skipped
         place.cuts = int(beginning.cut)
         if before is not None:
@@ -137,7 +99,7 @@ class Assignment:
             place.cuts += before.cuts
         self._places[partition] = place
         if beginning.why:
-            _logger.warning("%s: %s%s", partition, beginning.why, _unread_of(before))
+            _logger.warning("%s: %s%s", partition, beginning.why, unread_of(before))
 
     def note_ends(self, ends: Mapping[Partition, int], now: float = 0.0) -> None:
         """The partitions may be read up to there."""
@@ -246,7 +208,7 @@ class Assignment:
     def statistics(self, now: float = 0.0) -> list[PartitionStatistics]:
         """How each partition stands."""
         return [
-            replace(_statistics(partition, place, now), halted=self._is_halted(partition))
+            replace(statistics_of(partition, place, now), halted=self._is_halted(partition))
             for partition, place in sorted(self._places.items())
             if place.there
         ]
@@ -269,13 +231,13 @@ class Assignment:
             for number, data in numbers.items():
                 progress = PartitionProgress.restore(data)
                 held = None if data["held"] is None else Held(*data["held"])
-                place = _Place(progress, data["id"], end=progress.emitted_to, held=held)
+                place = Place(progress, data["id"], end=progress.emitted_to, held=held)
                 self._places[Partition(topic, int(number))] = place
 
     def __repr__(self) -> str:
         return f"Assignment({len(self._places)} partitions)"
 
-    def _note_cut(self, partition: Partition, place: _Place, end: int) -> None:
+    def _note_cut(self, partition: Partition, place: Place, end: int) -> None:
         """The log ends earlier than it did, behind what is planned."""
         gone = place.end - end
         place.progress.expired += gone
@@ -291,7 +253,7 @@ class Assignment:
     def _is_halted(self, partition: Partition) -> bool:
         return self._halted is None or str(partition) in self._halted
 
-    def _is_ready(self, partition: Partition, place: _Place) -> bool:
+    def _is_ready(self, partition: Partition, place: Place) -> bool:
         if not place.there or self._is_halted(partition) or place.progress.emitted_to >= place.stop:
             return False
         most = self._limits.uncommitted
@@ -305,7 +267,7 @@ class Assignment:
         place.paused = full
         return not full
 
-    def _plan(self, partition: Partition, place: _Place, limit: int, now: float) -> list[Split]:
+    def _plan(self, partition: Partition, place: Place, limit: int, now: float) -> list[Split]:
         limit = min(limit, place.allowed(self._limits.rate, now))
         if limit <= 0:
             return []
@@ -320,7 +282,7 @@ class Assignment:
         }
         return [Split(count=stop - start, data={**data, "start": start}) for start, stop in ranges]
 
-    def _place_of(self, split: Split) -> _Place | None:
+    def _place_of(self, split: Split) -> Place | None:
         """The partition of a split, if it is still the one that the split was planned from."""
         data = split.data
         place = self._places.get(Partition(data["topic"], data["partition"]))
@@ -378,34 +340,4 @@ def _merged(splits: Sequence[Split]) -> Split:
         data={**splits[0].data, "start": start},
         only=only,
         kept=kept if any(kept) else None,
-    )
-
-
-def _unread_of(before: _Place | None) -> str:
-    """What to say of a log that is gone with offsets that were not planned."""
-    if before is None or not before.unread:
-        return ""
-    return f"; {before.unread} offsets before its old end {before.end} were not read"
-
-
-def _statistics(partition: Partition, place: _Place, now: float) -> PartitionStatistics:
-    progress = place.progress
-    oldest = progress.oldest
-    held = None if oldest is None else progress.held(oldest)
-    return PartitionStatistics(
-        partition=str(partition),
-        lag=max(0, place.end - progress.commit_to),
-        committed=progress.commit_to,
-        acked_beyond=len(progress.done_beyond),
-        in_flight=progress.pending - progress.failed,
-        in_retry=progress.failed,
-        oldest=oldest,
-        held_by=held.component if held else "",
-        held_why=held.message if held else "",
-        retries=progress.retries,
-        dead_letters=progress.dead_letters,
-        expired=progress.expired,
-        log_cuts=place.cuts,
-        lag_secs=place.arrivals.age(progress.commit_to, now),
-        paused=place.paused,
     )
