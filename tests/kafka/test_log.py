@@ -1,12 +1,15 @@
 """Logs that get shorter, and offsets that others set, forget or copy: on a broker."""
 
+import itertools
 import logging
 import random
 import re
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import confluent_kafka as ck
 import pytest
 
 import sparkstorm as ss
@@ -135,6 +138,48 @@ def test_a_partition_that_is_lost_and_filled_again(mortal_kafka: Any, more: int)
         wait_until(lambda: len(seen) >= 200 + more, check=runner.step)
         assert told(runner).log_cuts == 1
     assert set(seen[100:]) >= {f"new {n}" for n in range(100 + more)}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("seed", range(2))
+def test_logs_that_are_cut_at_random_moments_under_load(mortal_kafka: Any, seed: int) -> None:
+    """Lost, made anew, deleted from: what the log holds in the end has been processed."""
+    dice, server = random.Random(seed), mortal_kafka.server
+    topic, seen = mortal_kafka.topic(), []  # type: tuple[str, list[str]]
+    numbers, going = itertools.count(), threading.Event()
+
+    def produce() -> None:
+        producer = ck.Producer({"bootstrap.servers": mortal_kafka.address, "log_level": 2})
+        while not going.wait(0.01):
+            for _ in range(20):
+                producer.produce(topic, str(next(numbers)).encode(), partition=0)
+            producer.poll(0)
+        producer.flush(30)
+
+    load = threading.Thread(target=produce)
+    with runner_of(mortal_kafka, topic, seen, refresh_secs=0.5) as runner:
+        load.start()
+        for _ in range(5):
+            count = len(seen) + dice.randint(100, 2000)
+            wait_until(lambda count=count: len(seen) >= count, check=runner.step)  # type: ignore[misc]
+            match dice.choice(("lose", "lose", "remake", "delete")):
+                case "lose":
+                    server.kill()
+                    shutil.rmtree(server._folder / "data" / f"{topic}-0")
+                    server.start()
+                case "remake":
+                    mortal_kafka.delete_topic(topic)
+                    mortal_kafka.topic(name=topic)
+                case "delete":
+                    end = mortal_kafka.end(topic)
+                    mortal_kafka.delete_before(topic, end - dice.randint(0, min(end, 500)))
+        going.set()
+        load.join()
+        left = {(one.value() or b"").decode() for one in mortal_kafka.read_to_end(topic)}
+        wait_until(lambda: left <= set(seen), check=runner.step)
+        wait_until(lambda: told(runner).lag == 0, check=runner.step)
+    assert left
 
 
 def test_records_that_nobody_had_read_are_counted_when_their_topic_is_deleted(

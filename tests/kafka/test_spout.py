@@ -79,6 +79,9 @@ def test_every_record_is_processed_and_committed_on_spark(
         on_tap=lambda key, task, rows: seen.extend(row[0] for row in rows),
     )
     with run:
+        run.pause("kafka", [f"{topic}/0"])
+        assert [one.halted for one in run.statistics().partitions["kafka"]] == [True, False]
+        run.resume("kafka")
         assert run.wait_until_drained(60)
     assert sorted(map(int, seen)) == list(range(10_000))
     assert [kafka.committed(topic, topic, n)[0] for n in range(2)] == [5000, 5000]
