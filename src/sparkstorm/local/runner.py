@@ -132,7 +132,7 @@ class LocalRunner:
     def pause(self, spout: str, partitions: Collection[str] = ()) -> None:
         """Read no new messages of a partitioned spout, or of some of its partitions.
 
-        What was planned goes on, and messages that fail are tried again. A restart resumes all.
+        Planned messages go on, and messages that fail are tried again. A restart resumes all.
 
         Args:
             spout: the spout's name.
@@ -144,7 +144,7 @@ class LocalRunner:
         pause(self.coordinator.partitioned.values(), self.statistics(), spout, partitions)
 
     def resume(self, spout: str, partitions: Collection[str] = ()) -> None:
-        """Read messages again of what was paused, or of the partitions that are named."""
+        """Read messages of paused partitions again: of these, or of all."""
         resume(self.coordinator.partitioned.values(), self.statistics(), spout, partitions)
 
     def step(self) -> bool:
