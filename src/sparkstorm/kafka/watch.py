@@ -264,6 +264,9 @@ class Watch:
         there = [p for topic in found.values() for p in topic.partitions if self._mine(p)]
         self._topics, self._partitions = found, tuple(there)
         begun = self._begin()
+        # a topic that was just made may not say yet where it begins: until then it is not there
+        there = [p for p in there if p in begun or self._ids.get(p) == found[p.topic].id]
+        self._partitions = tuple(there)
         jumps = self._beginnings.jumps(self._positions_beside(begun))
         return News({}, begun, jumps, frozenset(there))
 

@@ -22,6 +22,7 @@ class Cluster:
         self.given = topics
         self.away: Exception | None = None
         self.cut: dict[Partition, int] = {}
+        self.silent = False
         self.closed = False
 
     def topic_names(self) -> list[str]:
@@ -43,7 +44,7 @@ class Cluster:
         return {p: log[1] for p, log in self._logs(partitions)}
 
     def _logs(self, partitions: Collection[Partition]) -> list[tuple[Partition, tuple[int, int]]]:
-        there = [p for p in partitions if p.topic in self.given]
+        there = [p for p in partitions if p.topic in self.given and not self.silent]
         return [(p, self.given[p.topic][1][p.number]) for p in there]
 
     def at(self, partitions: Collection[Partition], millis: int) -> dict[Partition, int]:
@@ -125,6 +126,26 @@ def test_another_topic_of_the_name_is_begun_anew() -> None:
     watch.look()
     [news] = watch.take({A: 0})
     assert not news.begun, "once"
+
+
+def test_a_new_topic_that_does_not_say_yet_where_it_begins_is_waited_for() -> None:
+    """It has no leader for a moment: it is neither begun elsewhere nor read under its old id."""
+    cluster = Cluster(a=("1", [(0, 100)]))
+    silent = watch_of(cluster, Progress(a=Stored(50, (), "us", "0")))
+    cluster.silent = True
+    with pytest.raises(SpoutConnectionError, match="a/0 does not say where it begins"):
+        silent.look()
+    cluster.silent = False
+    silent.look()
+    assert silent.take({})[0].begun[A].offset == 0
+    cluster.given["a"], cluster.silent = ("2", [(0, 300)]), True
+    silent.look()
+    [news] = silent.take({A: 100})
+    assert (news.begun, news.there) == ({}, frozenset())
+    cluster.silent = False
+    silent.look()
+    [news] = silent.take({A: 100})
+    assert news.begun[A][:2] == ("2", 0)
 
 
 def test_a_topic_that_goes_and_comes_back_is_the_same() -> None:

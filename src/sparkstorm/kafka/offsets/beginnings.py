@@ -123,12 +123,13 @@ class Beginnings:
                 f"another start"
             )
         begun = self._of_fresh(fresh, ids) if first else self._at_earliest(fresh, ids)
-        silent = [p for p in fresh if p not in begun]
-        if first and silent:  # found later, it would be read whole, whatever start says
-            raise SpoutConnectionError(f"{silent[0]} does not say where it begins and ends")
         anew = [p for p, one in stored.items() if one.topic_id not in ("", ids[p])]
         begun |= self.of_made_anew(anew, ids)
-        begun |= self._from_stored({p: one for p, one in stored.items() if p not in begun}, ids)
+        same = {p: one for p, one in stored.items() if p not in anew}
+        begun |= self._from_stored(same, ids)
+        silent = [p for p in ids if p not in begun]
+        if first and silent:  # found later, it would be read whole, whatever start says
+            raise SpoutConnectionError(f"{silent[0]} does not say where it begins and ends")
         return begun
 
     def of_made_anew(
@@ -179,9 +180,9 @@ class Beginnings:
         ends = self._cluster.ends(list(positions))
         starts = self._cluster.starts(list(positions))
         return {
-            p: self._elsewhere(p, positions[p], starts.get(p, 0), end, ids[p])._replace(cut=True)
+            p: self._elsewhere(p, positions[p], starts[p], end, ids[p])._replace(cut=True)
             for p, end in ends.items()
-            if end < positions[p]
+            if end < positions[p] and p in starts
         }
 
     def of_regrown(
@@ -238,8 +239,8 @@ class Beginnings:
         """Partitions that go on at an offset, if the log has it and all that was done beyond."""
         starts, ends = self._cluster.starts(list(stored)), self._cluster.ends(list(stored))
         begun = {}
-        for p, one in stored.items():
-            low, high = starts.get(p, 0), ends.get(p, one.offset)
+        for p in starts.keys() & ends.keys():
+            one, low, high = stored[p], starts[p], ends[p]
             last = max([one.offset, *(stop for _, stop in one.done[-1:])])
             if low <= one.offset and last <= high:
                 begun[p] = Beginning(ids[p], one.offset, one.done)
