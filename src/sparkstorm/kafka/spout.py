@@ -351,7 +351,8 @@ def _records(
 ) -> Iterator[tuple[Sequence[Any], range]]:
     """Yield what is there of a split, and the offsets that its source no longer has."""
     whole = range(split.data["start"], wanted_ranges(split)[-1][1])
-    if reader.topic_id(partition.topic) != split.data["topic_id"]:
+    topic_id = split.data["topic_id"]
+    if reader.topic_id(partition.topic, topic_id) != topic_id:
         yield (), whole
         return
     for start, stop in wanted_ranges(split):
