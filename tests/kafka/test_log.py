@@ -15,9 +15,10 @@ import pytest
 import sparkstorm as ss
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.kafka import KafkaSpout
-from sparkstorm.testing import KafkaServer, LocalRunner, ManualClock, wait_until
+from sparkstorm.testing import LocalRunner, ManualClock, wait_until
+from sparkstorm.testing.servers import KafkaServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.e2e
 
 
 class Echo(ss.BasicBolt):

@@ -7,10 +7,9 @@ from sparkstorm.batches.job_result import JobResult
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.load import Load, SystemPacket
 from sparkstorm.planning.plan import Plan, Stage, StageKind
-from sparkstorm.state.log import ChunkStore, MemoryStore
-from sparkstorm.tasks.job import StageJob
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.state.stores import ChunkStore, MemoryStore
 from sparkstorm.tasks.report import Report
+from sparkstorm.tasks.worker import StageJob, Worker
 
 __all__ = ["Jobs", "Loads", "LocalJobs"]
 
@@ -57,7 +56,7 @@ class LocalJobs:
 
     def __init__(self, plan: Plan, stores: dict[str, MemoryStore] | None = None) -> None:
         self._plan = plan
-        self._workshop = Workshop(plan)
+        self._worker = Worker(plan)
         self._stores = {} if stores is None else stores
         self._runs = 0
 
@@ -88,7 +87,7 @@ class LocalJobs:
 
     def close(self) -> None:
         """Tell all bolts that the process ends."""
-        self._workshop.cleanup()
+        self._worker.cleanup()
 
     def _run_stage(
         self,
@@ -109,7 +108,7 @@ class LocalJobs:
 
     def _job(self, stage: Stage, partition: int, batch: BatchInfo) -> StageJob:
         return StageJob(
-            workshop=self._workshop,
+            worker=self._worker,
             stage=stage,
             partition=partition,
             batch=batch,

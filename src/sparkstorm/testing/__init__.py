@@ -2,38 +2,40 @@
 
 Start with :func:`complete_topology`: fixed input in, all emitted tuples out. Feed single messages
 with :class:`FeederSpout` on a :class:`LocalRunner`; search for rare faults with :func:`simulate`.
+Real servers are in :mod:`sparkstorm.testing.servers`; the extra ``testing`` has their clients.
 """
 
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.testing.clock import ManualClock
 from sparkstorm.testing.faults import Faults
 from sparkstorm.testing.harness import Emitted, complete_topology
-from sparkstorm.testing.servers import KafkaServer, PostgresServer, ZooKeeperServer
+from sparkstorm.testing.internal.witness import BrokenPromise
 from sparkstorm.testing.simulation import Observer, Outcome, Simulation, simulate
 from sparkstorm.testing.sinks import MemorySink
 from sparkstorm.testing.sources import LogSpout, QueueSpout
 from sparkstorm.testing.spouts import FeederSpout, FixedSpout
-from sparkstorm.testing.waiting import wait_until
-from sparkstorm.testing.witness import BrokenPromise
+from sparkstorm.testing.waiting import PATIENCE_SECS, wait_until
 
 __all__ = [
-    "BrokenPromise",
+    # running a topology here
     "Emitted",
-    "Faults",
+    "LocalRunner",
+    "complete_topology",
+    # spouts and sinks
     "FeederSpout",
     "FixedSpout",
-    "KafkaServer",
-    "LocalRunner",
     "LogSpout",
-    "ManualClock",
     "MemorySink",
-    "PostgresServer",
-    "ZooKeeperServer",
+    "QueueSpout",
+    # time
+    "ManualClock",
+    "PATIENCE_SECS",
+    "wait_until",
+    # faults
+    "BrokenPromise",
+    "Faults",
     "Observer",
     "Outcome",
-    "QueueSpout",
     "Simulation",
-    "complete_topology",
     "simulate",
-    "wait_until",
 ]

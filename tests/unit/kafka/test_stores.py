@@ -80,6 +80,7 @@ def test_acks_that_were_copied_to_another_place_are_ignored(
     assert why in caplog.text
 
 
+@pytest.mark.sweep
 def test_acks_that_do_not_fit_are_counted() -> None:
     group = Group()
     saved = GroupStore(group, "t").save({A: Stored(0, _scattered(100_000), topic_id="i")}, {})
