@@ -66,7 +66,7 @@ ONLY_IN: dict[str, set[str]] = {
     "pyspark": {"spark", "testing.plugin"},
     "py4j": {"spark"},
     "confluent_kafka": {"kafka.client"},
-    "kazoo": {"kafka.zookeeper"},
+    "kazoo": {"kafka.offsets.zookeeper"},
     "psycopg": {"postgres"},
 }
 """Libraries that are named in one place only."""

@@ -51,6 +51,8 @@ class PartitionStatistics:
     Attributes:
         partition: the partition's name.
         lag: messages between the committed position and the end.
+        lag_secs: for how long the first of these messages has been there, as this run has seen.
+        seen_secs: the age of these figures: seconds since the source last told its end.
         committed: all messages before this position are done.
         acked_beyond: how many messages behind the committed position are done.
         in_flight: how many messages are in a batch, or open after it.
@@ -64,11 +66,15 @@ class PartitionStatistics:
         kept: stored records of failed messages, in case the source loses them.
         skipped: positions without a message; positions read twice by Spark may count twice.
         expired: positions the source had lost before the read.
+        log_cuts: how often the source became shorter.
         paused: whether too much is uncommitted to read on.
+        halted: whether the user has paused it.
     """
 
     partition: str
     lag: int = 0
+    lag_secs: float = 0.0
+    seen_secs: float = 0.0
     committed: int = 0
     acked_beyond: int = 0
     in_flight: int = 0
@@ -81,7 +87,9 @@ class PartitionStatistics:
     kept: int = 0
     skipped: int = 0
     expired: int = 0
+    log_cuts: int = 0
     paused: bool = False
+    halted: bool = False
 
 
 @final

@@ -43,6 +43,19 @@ class Hand:
         wait_until(lambda: name in self.admin.list_topics(timeout=30).topics)
         return name
 
+    def topic_on(self, brokers: list[int]) -> str:
+        """Make a topic of one partition whose replicas are on these brokers."""
+        name = f"t-{uuid.uuid4().hex[:8]}"
+        wanted = NewTopic(name, 1, replica_assignment=[brokers])
+        self.admin.create_topics([wanted])[name].result()
+        wait_until(lambda: self.in_sync(name) == brokers)
+        return name
+
+    def in_sync(self, name: str) -> list[int]:
+        """The brokers that have all of a topic's first partition."""
+        admin = AdminClient({"bootstrap.servers": self.address, "log_level": 2})
+        return [*admin.list_topics(name, timeout=5).topics[name].partitions[0].isrs]
+
     def configure(self, name: str, **config: Any) -> None:
         """Change the settings of a topic."""
         changes = [

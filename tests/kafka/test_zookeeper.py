@@ -9,8 +9,9 @@ import pytest
 from kazoo.client import KazooClient
 
 import sparkstorm as ss
+from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.kafka import KafkaSpout, ZooKeeperProgress
-from sparkstorm.testing import LocalRunner
+from sparkstorm.testing import LocalRunner, wait_until
 from sparkstorm.testing.servers import ZooKeeperServer
 
 pytestmark = pytest.mark.e2e
@@ -56,20 +57,37 @@ class Sink(ss.BasicBolt):
         collector.emit([tup["offset"]])
 
 
-def run(kafka: Any, topics: Any, progress: Any, bad: int = -1, **more: Any) -> list[int]:
-    """Run until nothing moves; return the offsets that were processed."""
+@pytest.fixture
+def mortal_zookeeper(
+    started: Callable[[ZooKeeperServer], ZooKeeperServer],
+) -> Iterator[ZooKeeperServer]:
+    """ZooKeeper of one test alone, which may kill it."""
+    with started(ZooKeeperServer()) as zookeeper:
+        yield zookeeper
+
+
+def runner_of(
+    kafka: Any, topics: Any, progress: Any, seen: list[int], bad: int = -1, **more: Any
+) -> LocalRunner:
+    fixed = {name: more.pop(name) for name in ("files",) if name in more}
     builder = ss.TopologyBuilder()
     given = {"until": "latest", "group": "unused", "progress": progress, **more}
     builder.set_spout("in", KafkaSpout(topics, bootstrap_servers=kafka.address, **given))
     builder.set_bolt("sink", Sink(bad)).shuffle_grouping("in")
-    seen: list[int] = []
-    with LocalRunner(
+    return LocalRunner(
         builder.create_topology(),
         name="new-topology",
         config=ss.Config(retry_backoff_secs=1000.0, retry_backoff_max_secs=1000.0),
         taps=["sink"],
         on_tap=lambda key, task, rows: seen.extend(row[0] for row in rows),
-    ) as runner:
+        **fixed,
+    )
+
+
+def run(kafka: Any, topics: Any, progress: Any, bad: int = -1, **more: Any) -> list[int]:
+    """Run until nothing moves; return the offsets that were processed."""
+    seen: list[int] = []
+    with runner_of(kafka, topics, progress, seen, bad, **more) as runner:
         while not (runner.coordinator.drained or (bad >= 0 and seen)):
             runner.step()
         runner.run_until_idle()
@@ -98,6 +116,8 @@ def test_a_node_of_the_old_spout_is_taken_up(
         "partition": 0,
         "broker": {"host": host, "port": int(port)},
         "topic": topic,
+        "topic_id": node["topic_id"],
+        "base": 100,
         "acks": "",
     }
 
@@ -146,6 +166,76 @@ def test_force_from_start_passes_over_the_node(kafka: Any, server: ZooKeeperServ
     assert run(kafka, topic, progress) == list(range(5))
     assert run(kafka, topic, progress) == []
     assert run(kafka, topic, progress, force_from_start=True) == list(range(5))
+
+
+def test_a_topic_that_is_made_anew_while_stopped_is_read_whole(
+    kafka: Any, server: ZooKeeperServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The node says of which topic its offset is."""
+    topic, progress = kafka.topic(), progress_of(server, "anew")
+    kafka.put(topic, range(50))
+    assert run(kafka, topic, progress) == list(range(50))
+    kafka.delete_topic(topic)
+    kafka.topic(name=topic)
+    kafka.put(topic, range(70))
+    assert run(kafka, topic, progress) == list(range(70))
+    assert f"{topic}/0: its topic was deleted and made anew" in caplog.text
+
+
+def test_a_second_topic_goes_on_from_the_node_of_the_first(
+    kafka: Any, server: ZooKeeperServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And back: of two nodes of one partition, the one that was written last counts."""
+    one, other = kafka.topic(), kafka.topic()
+    progress = progress_of(server, "grows")
+    kafka.put(one, range(5))
+    kafka.put(other, range(3))
+    assert run(kafka, one, progress) == list(range(5))
+    assert run(kafka, [one, other], progress) == list(range(3))
+    assert "going on from the node /kafka-spout/grows/partition_0" in caplog.text
+    kafka.put(one, range(2))
+    assert run(kafka, [one, other], progress) == [5, 6]
+    assert run(kafka, one, progress) == []
+
+
+def test_a_node_that_somebody_has_set_loses_its_acks(
+    kafka: Any, server: ZooKeeperServer, zookeeper: KazooClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They belong to the offset that stood there; with a checkpoint it counts as a reset."""
+    topic, progress, files = kafka.topic(), progress_of(server, "set"), MemoryFiles()
+    kafka.put(topic, range(20))
+    path = "/kafka-spout/set/partition_0"
+    assert run(kafka, topic, progress, bad=7, files=files) == [n for n in range(20) if n != 7]
+    node = json.loads(zookeeper.get(path)[0])
+    assert (node["offset"], node["base"]) == (7, 7)
+    zookeeper.set(path, json.dumps({**node, "offset": 5}).encode())
+    with pytest.raises(ss.CheckpointError, match="its stored offset is 5 now"):
+        run(kafka, topic, progress, files=files)
+    assert run(kafka, topic, progress) == list(range(5, 20))
+    assert "another program has changed its offset to 5" in caplog.text
+
+
+def test_reading_goes_on_while_zookeeper_is_away(
+    kafka: Any, mortal_zookeeper: ZooKeeperServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said, the lag is told as it is, and what was done is stored when it is back."""
+    topic, seen = kafka.topic(), []  # type: tuple[str, list[int]]
+    progress = progress_of(mortal_zookeeper, "away", timeout_secs=2.0)
+    kafka.put(topic, range(5))
+    with runner_of(kafka, topic, progress, seen, until=None, commit_secs=0.0) as runner:
+        wait_until(lambda: len(seen) == 5, check=runner.step)
+        mortal_zookeeper.kill()
+        kafka.put(topic, range(5))
+        wait_until(lambda: len(seen) == 10, check=runner.step)
+        runner.pause("in")
+        kafka.put(topic, range(5))
+        wait_until(lambda: runner.statistics().partitions["in"][0].lag == 5, check=runner.step)
+        runner.resume("in")
+        wait_until(lambda: len(seen) == 15, check=runner.step)
+        wait_until(lambda: "progress is not stored" in caplog.text, check=runner.step)
+        mortal_zookeeper.start()
+        wait_until(lambda: "progress is stored again" in caplog.text, check=runner.step)
+    assert run(kafka, topic, progress) == []
 
 
 def test_what_is_no_progress_is_refused(

@@ -1,12 +1,18 @@
 """The partition manager against a naive model that keeps every offset in a set."""
 
+import base64
+import json
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from sparkstorm.kafka.ack_map import decode_acks, encode_acks
-from sparkstorm.kafka.progress import PartitionProgress
-from sparkstorm.kafka.ranges import Range, Ranges
+from sparkstorm.kafka.offsets.acks import decode_acks, encode_acks
+from sparkstorm.kafka.offsets.progress import PartitionProgress
+from sparkstorm.kafka.offsets.ranges import Range, Ranges
+from sparkstorm.kafka.offsets.stored import Stored
+from sparkstorm.kafka.offsets.texts import UnfitTextError, from_text, to_text
 
 _OFFSETS = st.integers(0, 60)
 _RANGES = st.lists(st.tuples(_OFFSETS, _OFFSETS), max_size=8)
@@ -33,36 +39,116 @@ def test_ranges_are_a_set(first: list[Range], second: list[Range], low: int, hig
     assert edges == sorted(set(edges)), "ranges touch or overlap"
 
 
-@given(
-    st.integers(0, 2**40),
+_SETS = st.one_of(
     st.lists(st.tuples(st.integers(1, 5000), st.integers(1, 5000)), max_size=300),
-    st.integers(0, 600),
+    st.lists(st.tuples(st.integers(1, 2), st.integers(1, 2)), max_size=2000),
+    st.lists(st.tuples(st.integers(1, 2**40), st.integers(1, 2**40)), max_size=20),
+    st.tuples(st.integers(1, 50), st.integers(1, 50), st.integers(0, 3000)).map(
+        lambda one: [(one[0], one[1])] * one[2]
+    ),
 )
-def test_what_is_stored_is_read_back(base: int, steps: list[Range], limit: int) -> None:
-    """The text holds the set, or, if it is too long, the set up to an offset; never more."""
+"""Gaps and runs, one after the other: far apart, dense, huge, regular."""
+
+
+def ranges_of(base: int, steps: list[Range]) -> list[Range]:
+    """Return the ranges that gaps and runs make."""
     done, at = [], base
     for gap, run in steps:
         done.append((at + gap, at + gap + run))
         at += gap + run
-    text, kept_to = encode_acks(base, done, limit)
+    return done
+
+
+def cut(done: list[Range], most: int) -> list[Range]:
+    """Return the first so many offsets of sorted ranges."""
+    kept: list[Range] = []
+    for start, stop in done:
+        if most <= 0:
+            break
+        kept.append((start, min(stop, start + most)))
+        most -= stop - start
+    return kept
+
+
+@given(st.integers(0, 2**40), _SETS, st.integers(0, 600), st.booleans())
+def test_acks_that_are_stored_are_read_back(
+    base: int, steps: list[Range], limit: int, wide: bool
+) -> None:
+    """The text holds the set, or, if it is too long, its first offsets; never more, none unsaid."""
+    done = ranges_of(base, steps)
+    text, dropped = encode_acks(base, done, limit, wide=wide)
+    total = sum(stop - start for start, stop in done)
     assert len(text) <= limit
-    assert decode_acks(base, text) == [pair for pair in done if pair[1] <= kept_to]
-    whole, _ = encode_acks(base, done, 10**6)
-    if len(whole) <= limit:
-        assert decode_acks(base, text) == done
+    assert wide or text.isascii()
+    assert len(text.encode("utf-16-le")) == 2 * len(text), "a character is one UTF-16 unit"
+    assert decode_acks(base, text) == cut(done, total - dropped)
+    whole, none = encode_acks(base, done, 10**6)
+    assert not none
+    assert not dropped or len(whole) > limit, "what fits is not cut"
+
+
+@given(st.integers(0, 2**40), _SETS, st.integers(0, 600), st.text(max_size=9))
+def test_a_commit_is_read_back_with_its_text(
+    base: int, steps: list[Range], limit: int, run: str
+) -> None:
+    """Within the room that a broker gives; without room for the frame there is no text."""
+    stored = Stored(base, ranges_of(base, steps), run, "topic-1")
+    text, dropped = to_text(stored, limit)
+    assert len(text) <= limit
+    if text:
+        again = from_text(base, text, "topic-1")
+        kept = sum(stop - start for start, stop in stored.done) - dropped
+        assert (again.offset, again.run, again.topic_id) == (base, run, "topic-1")
+        assert list(again.done) == cut(list(stored.done), kept)
+        for offset, topic_id in ((base + 1, "topic-1"), (base, "topic-2")):
+            with pytest.raises(UnfitTextError):
+                from_text(offset, text, topic_id)
+    elif stored.done:
+        assert dropped
+
+
+_TEXTS = st.one_of(
+    st.text(max_size=60),
+    st.integers(1, 4000).map(lambda count: "[" * count),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=5), inner),
+        max_leaves=5,
+    ).map(json.dumps),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "sparkstorm": st.sampled_from([1, 2, 2, 2, 3, "2", None]),
+            "run": st.text(max_size=3) | st.none(),
+            "topic": st.sampled_from(["t", "t", 7]),
+            "base": st.sampled_from([5, 5, 5, "5", None, 2**70]),
+            "acks": st.text(max_size=9) | st.integers() | st.none() | st.lists(st.none()),
+        },
+    ).map(json.dumps),
+)
+
+
+@given(_TEXTS)
+def test_any_text_is_progress_or_unfit(text: str) -> None:
+    """Later versions, other programs, nonsense: no other error, whatever stands there."""
+    try:
+        stored = from_text(5, text, "t")
+    except UnfitTextError:
+        return
+    assert stored.offset == 5
+    assert all(start <= stop for start, stop in stored.done)
 
 
 @given(st.binary(max_size=40), st.sampled_from("rRbBx"), st.text(max_size=20))
-def test_what_others_stored_is_refused_or_read(data: bytes, kind: str, text: str) -> None:
+def test_acks_that_others_stored_are_refused_or_read(data: bytes, kind: str, text: str) -> None:
     """Any text gives ranges or a ValueError, and nothing else."""
-    import base64
-
-    for given_text in (kind + base64.b64encode(data).decode(), text):
+    wide = "".join(chr(0x3400 + byte) for byte in data)
+    for given_text in (kind + base64.b64encode(data).decode(), kind + wide, text):
         try:
             ranges = decode_acks(5, given_text)
         except ValueError:
             continue
-        assert all(start <= stop for start, stop in ranges)
+        assert all(5 <= start <= stop for start, stop in ranges)
 
 
 class PartitionMachine(RuleBasedStateMachine):

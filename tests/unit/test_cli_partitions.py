@@ -46,6 +46,19 @@ def test_partitions_are_shown_with_what_there_is_to_say() -> None:
     )
 
 
+def test_old_figures_and_pauses_are_said_to_be() -> None:
+    """A lag of 0 tells nothing if nobody has answered for a minute."""
+    one = PartitionStatistics(
+        partition="t/0", lag=5, lag_secs=12.4, seen_secs=61.0, log_cuts=1, halted=True
+    )
+    table = partition_table("in", [one])
+    assert headings(table) == ["", "lag", "committed", "lag secs", "log cuts"]
+    assert cells(table) == [("t/0", "5", "0", "12", "1")]
+    assert str(table.caption) == (
+        "t/0 is paused by the user\nthe source has not answered for 61 s: lags are as of then"
+    )
+
+
 def test_of_many_partitions_those_far_behind_are_shown() -> None:
     """In their own order."""
     many = [PartitionStatistics(partition=f"t/{n:02}", lag=n) for n in range(50)]

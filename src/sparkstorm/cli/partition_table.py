@@ -11,7 +11,13 @@ from sparkstorm.texts.showing import visible
 __all__ = ["partition_table"]
 
 _ALWAYS = ("lag", "committed")
-_IF_ANY = ("acked_beyond", "in_flight", "in_retry", "dead_letters", "skipped", "expired")
+_IF_ANY = (
+    *("lag_secs", "acked_beyond", "in_flight", "in_retry"),
+    *("dead_letters", "skipped", "expired", "log_cuts"),
+)
+
+_OLD_SECS = 10.0
+"""Figures are said to be old when the source has not answered for so long."""
 
 _MOST_ROWS = 20
 _MOST_TEXT = 100
@@ -33,10 +39,16 @@ def partition_table(spout: str, partitions: Sequence[PartitionStatistics]) -> Ta
     for column in columns:
         table.add_column(column.replace("_", " "), justify="right")
     for one in shown:
-        table.add_row(visible(one.partition), *(f"{getattr(one, column):,}" for column in columns))
+        table.add_row(
+            visible(one.partition), *(f"{getattr(one, column):,.0f}" for column in columns)
+        )
     left = len(partitions) - len(shown)
     notes = [f"and {left:,} more, which are less far behind"] if left else []
     notes += filter(None, map(_waiting, shown))
+    notes += [f"{visible(p.partition)} is paused by the user" for p in shown if p.halted]
+    oldest = max((one.seen_secs for one in shown), default=0.0)
+    if oldest >= _OLD_SECS:
+        notes.append(f"the source has not answered for {oldest:,.0f} s: lags are as of then")
     if notes:  # unbroken, so that no reason can be made to begin a line
         table.caption = Text("\n".join(notes), no_wrap=True, overflow="ignore")
     return table

@@ -1,7 +1,7 @@
 """Spouts: the sources of messages."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final, TypeAlias, final
@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias, final
 from sparkstorm.components.collector import SpoutCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.config import Config
+from sparkstorm.errors import ConfigError
 from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.streams import Outputs
 from sparkstorm.verdicts import Failure
@@ -263,6 +264,23 @@ class PartitionedSpout(ABC):
     def partitions(self) -> Sequence[PartitionStatistics]:
         """Return the state of each partition of this task, for metrics and views."""
         return ()
+
+    def pause(self, partitions: Collection[str] = ()) -> None:
+        """Plan nothing of these partitions until :meth:`resume`; of all if none is named.
+
+        Called for ``Run.pause``, at any time and on any thread; it must not block. Messages that
+        were planned go on, and come back if they fail.
+
+        Args:
+            partitions: as :meth:`partitions` names them.
+
+        Raises:
+            ConfigError: this source cannot be paused.
+        """
+        raise ConfigError(f"{type(self).__name__} cannot be paused: it has no partitions to name")
+
+    def resume(self, partitions: Collection[str] = ()) -> None:
+        """Plan these partitions again, or all if none is named; see :meth:`pause`."""
 
     def snapshot(self) -> Any:
         """Return how far ``plan`` has given out messages, as JSON types.

@@ -6,20 +6,22 @@ for.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 from sparkstorm.components.spout import Positions, Split
 from sparkstorm.kafka.cluster import Partition
-from sparkstorm.kafka.progress import PartitionProgress
-from sparkstorm.kafka.ranges import Range
-from sparkstorm.kafka.stores import Stored
+from sparkstorm.kafka.offsets.beginnings import Beginning, Known
+from sparkstorm.kafka.offsets.place import Place, statistics_of, unread_of
+from sparkstorm.kafka.offsets.progress import PartitionProgress
+from sparkstorm.kafka.offsets.ranges import Range
+from sparkstorm.kafka.offsets.stored import Held, Stored
 from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.texts.logs import logger_of
 from sparkstorm.verdicts import Failure, Reason
 
-__all__ = ["Assignment", "Beginning", "Limits", "merge_splits", "offsets_of"]
+__all__ = ["Assignment", "Limits", "merge_splits", "offsets_of"]
 
 _FAIR_SHARE = 1000
 """Each partition may plan at least so many offsets in its turn: smaller splits cost too much."""
@@ -28,16 +30,6 @@ _MOST_PICKED = 10_000
 """A split of short ranges holds about so many offsets, since each of them is listed."""
 
 _logger = logger_of("sparkstorm.kafka")
-
-
-class Beginning(NamedTuple):
-    """Where to begin with a partition, and why, if that is not where one would expect."""
-
-    topic_id: str
-    offset: int
-    done: Sequence[Range] = ()
-    why: str = ""
-    skipped: int = 0
 
 
 @final
@@ -55,36 +47,6 @@ class Limits:
 
 
 @final
-@dataclass(slots=True)
-class _Place:
-    """One partition."""
-
-    progress: PartitionProgress
-    topic_id: str
-    end: int
-    until: int | None = None
-    there: bool = True
-    paused: bool = False
-    dirty: bool = True
-    filled: float | None = None
-    tokens: float = 0.0
-
-    @property
-    def stop(self) -> int:
-        """Up to where it may be planned."""
-        return self.end if self.until is None else min(self.end, self.until)
-
-    def allowed(self, rate: float | None, now: float) -> int:
-        """How many messages its rate allows now; what was not used is kept for a second."""
-        if rate is None:
-            return self.end
-        passed = 1.0 if self.filled is None else now - self.filled
-        self.tokens = min(self.tokens + passed * rate, max(rate, 1.0))
-        self.filled = now
-        return int(self.tokens)
-
-
-@final
 class Assignment:
     """The partitions of one task.
 
@@ -96,8 +58,10 @@ class Assignment:
     def __init__(self, limits: Limits, *, bounded: bool = False) -> None:
         self._limits = limits
         self._bounded = bounded
-        self._places: dict[Partition, _Place] = {}
+        self._places: dict[Partition, Place] = {}
         self._turn = 0
+        self._halted: frozenset[str] | None = frozenset()
+        """The partitions that the user has paused, by name; None for all."""
 
     @property
     def positions(self) -> dict[Partition, int]:
@@ -110,11 +74,13 @@ class Assignment:
         return sum(p.progress.pending - p.progress.failed for p in self._places.values())
 
     @property
-    def known(self) -> dict[Partition, tuple[str, int]]:
-        """For each partition the id of its topic, and up to where it is planned."""
+    def known(self) -> dict[Partition, Known]:
+        """Each partition as the checkpoint knows it."""
         return {
-            partition: (place.topic_id, place.progress.emitted_to)
-            for partition, place in self._places.items()
+            p: Known(
+                place.topic_id, place.progress.emitted_to, place.progress.commit_to, place.held
+            )
+            for p, place in self._places.items()
         }
 
     @property
@@ -129,26 +95,41 @@ class Assignment:
     def begin(self, partition: Partition, beginning: Beginning) -> None:
         """Take up a partition, or begin it anew: a new topic of that name, say."""
         before = self._places.get(partition)
-        progress = PartitionProgress(
-            beginning.offset,
-            beginning.done,
-            epoch=0 if before is None else before.progress.epoch + 1,
-        )
+        epoch = 0 if before is None else before.progress.epoch + 1
+        if beginning.regrown and before is not None:
+            progress = before.progress.until(beginning.offset, epoch)
+        else:
+            progress = PartitionProgress(beginning.offset, beginning.done, epoch=epoch)
+        place = Place(progress, beginning.topic_id, end=beginning.offset, held=beginning.held)
         progress.expired = beginning.skipped
+        place.cuts = int(beginning.cut)
         if before is not None:
-            progress.expired += before.progress.expired
-        self._places[partition] = _Place(progress, beginning.topic_id, end=beginning.offset)
+            progress.expired += before.progress.expired + before.unread
+            place.cuts += before.cuts
+        self._places[partition] = place
         if beginning.why:
-            _logger.warning("%s: %s", partition, beginning.why)
+            _logger.warning("%s: %s%s", partition, beginning.why, unread_of(before))
 
-    def note_ends(self, ends: Mapping[Partition, int]) -> None:
+    def note_ends(self, ends: Mapping[Partition, int], now: float = 0.0) -> None:
         """The partitions may be read up to there."""
         for partition, end in ends.items():
             place = self._places.get(partition)
-            if place is not None:
-                place.end = max(end, place.end)
-                if self._bounded and place.until is None:
-                    place.until = end
+            if place is None:
+                continue
+            if end < place.progress.emitted_to:
+                continue  # where to go on follows
+            if end < place.end:
+                self._note_cut(partition, place, end)
+            place.end = end
+            place.arrivals.note(end, now)
+            if self._bounded and place.until is None:
+                place.until = end
+
+    def note_held(self, held: Mapping[Partition, Held]) -> None:
+        """The store of progress holds this now."""
+        for partition, one in held.items():
+            if partition in self._places:
+                self._places[partition].held = one
 
     def jump(self, partition: Partition, low: int, to: int) -> None:
         """The log begins at ``low``: go on at ``to``, if what comes before was not planned."""
@@ -169,6 +150,20 @@ class Assignment:
             if place.there and partition not in there:
                 _logger.warning("%s is gone from the cluster: nothing is read from it", partition)
             place.there = partition in there
+
+    def halt(self, names: Collection[str]) -> None:
+        """Plan nothing of these partitions from now on, or of any if none is named."""
+        if not names:
+            self._halted = None
+        elif self._halted is not None:
+            self._halted |= frozenset(names)
+
+    def resume(self, names: Collection[str]) -> None:
+        """Plan these partitions again, or all if none is named."""
+        halted = self._halted
+        if halted is None and names:
+            halted = frozenset(str(partition) for partition in self._places)
+        self._halted = (halted or frozenset()) - frozenset(names) if names else frozenset()
 
     def plan(self, limit: int, now: float) -> list[Split]:
         """Return the next splits, together at most ``limit`` offsets, all partitions in turn."""
@@ -216,21 +211,25 @@ class Assignment:
                 offsets_of(split, positions), failure.component, failure.message, seen=True
             )
 
-    def commits(self) -> dict[Partition, Stored]:
-        """What has changed since the last call, to be stored."""
+    def commits(self, *, everything: bool = False) -> dict[Partition, Stored]:
+        """Return what is to be stored: what has changed since the last call, or everything."""
         changed = {
-            partition: Stored(place.progress.commit_to, list(place.progress.done_beyond))
+            partition: Stored(
+                place.progress.commit_to,
+                list(place.progress.done_beyond),
+                topic_id=place.topic_id,
+            )
             for partition, place in self._places.items()
-            if place.dirty and place.there
+            if (place.dirty or everything) and place.there
         }
         for partition in changed:
             self._places[partition].dirty = False
         return changed
 
-    def statistics(self) -> list[PartitionStatistics]:
+    def statistics(self, now: float = 0.0) -> list[PartitionStatistics]:
         """How each partition stands."""
         return [
-            _statistics(partition, place)
+            replace(statistics_of(partition, place, now), halted=self._is_halted(partition))
             for partition, place in sorted(self._places.items())
             if place.there
         ]
@@ -240,7 +239,11 @@ class Assignment:
         found: dict[str, Any] = {}
         for partition, place in self._places.items():
             numbers = found.setdefault(partition.topic, {})
-            numbers[str(partition.number)] = {"id": place.topic_id, **place.progress.snapshot()}
+            numbers[str(partition.number)] = {
+                "id": place.topic_id,
+                "held": place.held,
+                **place.progress.snapshot(),
+            }
         return found
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
@@ -248,14 +251,31 @@ class Assignment:
         for topic, numbers in snapshot.items():
             for number, data in numbers.items():
                 progress = PartitionProgress.restore(data)
-                place = _Place(progress, data["id"], end=progress.emitted_to)
+                held = None if data["held"] is None else Held(*data["held"])
+                place = Place(progress, data["id"], end=progress.emitted_to, held=held)
                 self._places[Partition(topic, int(number))] = place
 
     def __repr__(self) -> str:
         return f"Assignment({len(self._places)} partitions)"
 
-    def _is_ready(self, partition: Partition, place: _Place) -> bool:
-        if not place.there or place.progress.emitted_to >= place.stop:
+    def _note_cut(self, partition: Partition, place: Place, end: int) -> None:
+        """The log ends earlier than it did, behind what is planned."""
+        gone = place.end - end
+        place.progress.expired += gone
+        place.cuts += 1
+        if place.until is not None:
+            place.until = min(place.until, end)
+        _logger.warning(
+            "%s: the log has become shorter, it ended at %s and ends at %s now: %s offsets were "
+            "gone before they were read",
+            *(partition, place.end, end, gone),
+        )
+
+    def _is_halted(self, partition: Partition) -> bool:
+        return self._halted is None or str(partition) in self._halted
+
+    def _is_ready(self, partition: Partition, place: Place) -> bool:
+        if not place.there or self._is_halted(partition) or place.progress.emitted_to >= place.stop:
             return False
         most = self._limits.uncommitted
         full = most is not None and place.progress.emitted_to - place.progress.commit_to >= most
@@ -268,7 +288,7 @@ class Assignment:
         place.paused = full
         return not full
 
-    def _plan(self, partition: Partition, place: _Place, limit: int, now: float) -> list[Split]:
+    def _plan(self, partition: Partition, place: Place, limit: int, now: float) -> list[Split]:
         limit = min(limit, place.allowed(self._limits.rate, now))
         if limit <= 0:
             return []
@@ -278,7 +298,7 @@ class Assignment:
         data = _data(partition, place)
         return [_split(group, data) for group in _groups(ranges)]
 
-    def _place_of(self, split: Split) -> _Place | None:
+    def _place_of(self, split: Split) -> Place | None:
         """The partition of a split, if it is still the one that the split was planned from."""
         data = split.data
         place = self._places.get(Partition(data["topic"], data["partition"]))
@@ -286,7 +306,7 @@ class Assignment:
         return place if same else None
 
 
-def _data(partition: Partition, place: _Place) -> dict[str, Any]:
+def _data(partition: Partition, place: Place) -> dict[str, Any]:
     """Return what readers need to know of a split's partition."""
     return {
         "topic": partition.topic,
@@ -375,25 +395,4 @@ def _merged(splits: Sequence[Split]) -> Split:
         data={**splits[0].data, "start": start},
         only=only,
         kept=kept if any(kept) else None,
-    )
-
-
-def _statistics(partition: Partition, place: _Place) -> PartitionStatistics:
-    progress = place.progress
-    oldest = progress.oldest
-    held = None if oldest is None else progress.held(oldest)
-    return PartitionStatistics(
-        partition=str(partition),
-        lag=max(0, place.end - progress.commit_to),
-        committed=progress.commit_to,
-        acked_beyond=len(progress.done_beyond),
-        in_flight=progress.pending - progress.failed,
-        in_retry=progress.failed,
-        oldest=oldest,
-        held_by=held.component if held else "",
-        held_why=held.message if held else "",
-        retries=progress.retries,
-        dead_letters=progress.dead_letters,
-        expired=progress.expired,
-        paused=place.paused,
     )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, final
 from sparkstorm.errors import ConfigError
 from sparkstorm.texts.credentials import Secret, hidden, looks_secret
 
-__all__ = ["Cluster", "Partition", "Place", "Topic"]
+__all__ = ["Cluster", "Partition", "Target", "Topic"]
 
 _OURS = {
     "auto.offset.reset",
@@ -46,7 +46,7 @@ class Topic(NamedTuple):
         return [Partition(self.name, number) for number in sorted(self.leaders)]
 
 
-class Place(NamedTuple):
+class Target(NamedTuple):
     """A topic of a cluster, as bolts and sinks name their targets."""
 
     servers: frozenset[str]
@@ -87,14 +87,14 @@ class Cluster:
                 f"the client property {taken[0]!r} is set by sparkstorm: leave it out"
             )
 
-    def place(self, topic: str) -> Place:
+    def place(self, topic: str) -> Target:
         """Return a topic of this cluster as a place."""
         servers = self.bootstrap_servers.lower().split(",")
-        return Place(frozenset(server.strip() for server in servers), topic)
+        return Target(frozenset(server.strip() for server in servers), topic)
 
     def holds(self, place: object) -> bool:
         """Return whether a place is in this cluster, as far as the servers' names tell."""
-        return isinstance(place, Place) and not place.servers.isdisjoint(self.place("").servers)
+        return isinstance(place, Target) and not place.servers.isdisjoint(self.place("").servers)
 
     @property
     def identity(self) -> str:

@@ -18,7 +18,7 @@ from sparkstorm.components.spout import Positions, Split
 from sparkstorm.errors import SpoutConnectionError
 from sparkstorm.kafka.assignment import offsets_of
 from sparkstorm.kafka.cluster import Partition
-from sparkstorm.kafka.ranges import Ranges
+from sparkstorm.kafka.offsets.ranges import Ranges
 from sparkstorm.kafka.records import Record, kept_size, to_kept
 from sparkstorm.texts.logs import logger_of
 

@@ -11,7 +11,7 @@ from sparkstorm.components.spout import Messages, Split, Unreadable
 from sparkstorm.errors import ConfigError
 from sparkstorm.kafka.cluster import Partition
 from sparkstorm.kafka.formats import Reader, WithRecord
-from sparkstorm.kafka.ranges import Range
+from sparkstorm.kafka.offsets.ranges import Range
 
 __all__ = [
     "FIELDS",

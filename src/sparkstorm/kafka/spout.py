@@ -4,7 +4,7 @@ import re
 import secrets
 import zlib
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, final
@@ -23,9 +23,14 @@ from sparkstorm.errors import ConfigError
 from sparkstorm.kafka.assignment import Assignment, Limits, merge_splits
 from sparkstorm.kafka.client.desk import KafkaDesk
 from sparkstorm.kafka.client.reader import OutOfRangeError, RangeReader, shared_reader
-from sparkstorm.kafka.cluster import Cluster, Partition, Place
+from sparkstorm.kafka.cluster import Cluster, Partition, Target
 from sparkstorm.kafka.formats import Format, Reader, reader_of, type_of
 from sparkstorm.kafka.keeper import Keeper
+from sparkstorm.kafka.offsets.beginnings import Beginnings
+from sparkstorm.kafka.offsets.committer import Committer
+from sparkstorm.kafka.offsets.stored import ProgressStore
+from sparkstorm.kafka.offsets.stores import GroupStore
+from sparkstorm.kafka.offsets.zookeeper import ZooKeeperProgress
 from sparkstorm.kafka.records import (
     FIELDS,
     Record,
@@ -36,10 +41,8 @@ from sparkstorm.kafka.records import (
     wanted_ranges,
 )
 from sparkstorm.kafka.sizes import RecordSizes
-from sparkstorm.kafka.source import OutOfRange, Source, Start, Topics
-from sparkstorm.kafka.stores import GroupStore, ProgressStore
+from sparkstorm.kafka.source import OnReset, OutOfRange, Source, Start, Topics
 from sparkstorm.kafka.watch import Watch
-from sparkstorm.kafka.zookeeper import ZooKeeperProgress
 from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.streams import Outputs
 from sparkstorm.verdicts import Failure, Reason
@@ -62,8 +65,10 @@ class KafkaSpout(PartitionedSpout):
             writes to.
         bootstrap_servers: ``host:port``, several with commas between.
         group: the consumer group that progress is committed for. It must have no other members.
-        start: where to begin without progress: ``"earliest"``, ``"latest"``, a datetime, or
-            ``"committed"`` if there must be progress.
+        start: where to begin without progress: ``"earliest"``, ``"latest"``, a datetime,
+            ``"committed"`` if there must be progress, or offsets by topic and partition
+            (``{"orders": {0: 1500, 1: 1712}}``; partitions that are not named begin at their
+            start).
         until: ``"latest"`` to end where the topics end now; by default it never ends.
         key: how keys are read: ``"bytes"``, ``"string"``, ``"json"``, or a function of bytes.
         value: how values are read. A record without a value (a tombstone) has None.
@@ -74,6 +79,9 @@ class KafkaSpout(PartitionedSpout):
         out_of_range: where to go on if the log no longer has the next offset: ``"earliest"``,
             ``"latest"``, a datetime, or ``"fail"``. Never without a warning.
         progress: keep progress in ZooKeeper (:class:`ZooKeeperProgress`), not in the group.
+        on_reset: what counts if somebody has set the group's offsets while the topology was
+            stopped, and there is a checkpoint: ``"fail"`` refuses to start, ``"follow"`` goes on at
+            the group's offsets, ``"ignore"`` goes on with the checkpoint.
         force_from_start: begin at ``start`` even if the group has progress; a run that goes on
             with its checkpoint goes on all the same.
         max_uncommitted: a partition is paused when so many offsets lie beyond its commit point.
@@ -83,6 +91,8 @@ class KafkaSpout(PartitionedSpout):
         keep_bytes: how much of records that failed is kept, in the driver and in the checkpoint,
             for the time when the log no longer has them. Others are read again.
         commit_secs: how often progress is committed to Kafka.
+        renew_secs: how often the offsets of all partitions are committed, so that the brokers do
+            not forget those of quiet ones (``offsets.retention.minutes``, a week by default).
         refresh_secs: how often to look for new topics and partitions.
         connect_secs: how long to wait at the start for a cluster that does not answer.
         client: more properties of librdkafka, for security above all. Never logged.
@@ -105,12 +115,14 @@ class KafkaSpout(PartitionedSpout):
         many: bool = False,
         out_of_range: OutOfRange = "earliest",
         progress: ZooKeeperProgress | None = None,
+        on_reset: OnReset = "fail",
         force_from_start: bool = False,
         max_uncommitted: int | None = 10_000_000,
         rate: float | None = None,
         message_bytes: int = 0,
         keep_bytes: int = 1_000_000,
         commit_secs: float = 1.0,
+        renew_secs: float = 3600.0,
         refresh_secs: float = 5.0,
         connect_secs: float = 60.0,
         client: Mapping[str, Any] | None = None,
@@ -128,6 +140,7 @@ class KafkaSpout(PartitionedSpout):
             topics=topics,
             start=start,
             out_of_range=out_of_range,
+            on_reset=on_reset,
             force_from_start=force_from_start,
         )
         self._progress = progress
@@ -135,13 +148,15 @@ class KafkaSpout(PartitionedSpout):
         self.outputs: Outputs = _outputs(fields, type_of(key), None if many else type_of(value))
         self._message_bytes = message_bytes
         self._commit_secs = commit_secs
+        self._renew_secs = renew_secs
         self._refresh_secs = refresh_secs
         self._connect_secs = connect_secs
         limits = Limits(uncommitted=max_uncommitted, rate=rate)
         self._assignment = Assignment(limits, bounded=until is not None)
         self._clock: Clock = SystemClock()
-        self._committed_at: float | None = None
+        self._committed_at = self._renewed_at = float("-inf")
         self._watch: Watch | None = None
+        self._committer: Committer | None = None
         self._keep_bytes = keep_bytes
         self._keeper: Keeper | None = None
         self._sizes: RecordSizes | None = None
@@ -154,9 +169,10 @@ class KafkaSpout(PartitionedSpout):
         self._clock = context.clock
         self._topology_id = self._topology_id or f"{context.topology}-{secrets.token_hex(4)}"
         desk = KafkaDesk(self._cluster, self._group)
+        self._committer = Committer(self._store(desk, context.topology))
         self._watch = Watch(
             desk,
-            self._store(desk, context.topology),
+            Beginnings(desk, self._committer, self._source, self._topology_id),
             self._source,
             lambda partition: _place_of(partition, tasks) == mine,
             refresh_secs=self._refresh_secs,
@@ -164,9 +180,9 @@ class KafkaSpout(PartitionedSpout):
         try:
             self._watch.start(self._assignment.known, self._connect_secs)
         except BaseException:
-            self._watch.close()
+            self._leave(self._watch, self._committer)
             raise
-        self._take_news(self._watch)
+        self._take_news(self._watch, self._committer)
         if not self._message_bytes and config.max_spout_pending is None:
             share = config.max_pending_bytes // tasks
             self._sizes = RecordSizes(self._raw, share, self._clock)
@@ -176,11 +192,11 @@ class KafkaSpout(PartitionedSpout):
             self._keeper = Keeper(self._raw, self._keep_bytes)
 
     def close(self) -> None:
-        """Commit the last progress and leave the cluster."""
-        if self._watch is not None:
-            self._watch.commit(self._assignment.commits())
-            self._watch.close()
-            self._watch = None
+        """Commit the progress of all partitions and leave the cluster."""
+        if self._watch is not None and self._committer is not None:
+            self._committer.put(self._assignment.commits(everything=True), self._watch.topics)
+            self._leave(self._watch, self._committer)
+            self._watch = self._committer = None
         if self._sizes is not None:
             self._sizes.close()
         if self._keeper is not None:
@@ -188,9 +204,9 @@ class KafkaSpout(PartitionedSpout):
 
     def plan(self, limit: int) -> list[Split]:
         """Return ranges of offsets, of all partitions in turn; none while the cluster is away."""
-        if self._watch is None:
+        if self._watch is None or self._committer is None:
             return []
-        self._take_news(self._watch)
+        self._take_news(self._watch, self._committer)
         self._commit_if_due()
         if self._watch.trouble:
             return []
@@ -234,7 +250,7 @@ class KafkaSpout(PartitionedSpout):
         """
         return (
             isinstance(self._source.topics, re.Pattern)
-            and isinstance(place, Place)
+            and isinstance(place, Target)
             and self._cluster.holds(place)
             and self._source.picks(place.topic)
         )
@@ -283,9 +299,19 @@ class KafkaSpout(PartitionedSpout):
         """How each partition of this task stands."""
         counts = Counter[Partition]() if self._keeper is None else self._keeper.counts()
         kept = {str(partition): count for partition, count in counts.items()}
+        age_secs = 0.0 if self._watch is None else self._watch.age_secs
         return [
-            replace(one, kept=kept.get(one.partition, 0)) for one in self._assignment.statistics()
+            replace(one, kept=kept.get(one.partition, 0), seen_secs=age_secs)
+            for one in self._assignment.statistics(self._clock.monotonic())
         ]
+
+    def pause(self, partitions: Collection[str] = ()) -> None:
+        """Plan nothing of these partitions (``"orders/0"``), or of all, until :meth:`resume`."""
+        self._assignment.halt(partitions)
+
+    def resume(self, partitions: Collection[str] = ()) -> None:
+        """Plan these partitions again, or all."""
+        self._assignment.resume(partitions)
 
     def snapshot(self) -> Any:
         """Return the progress of each partition."""
@@ -328,11 +354,16 @@ class KafkaSpout(PartitionedSpout):
 
     def _store(self, desk: KafkaDesk, topology: str) -> ProgressStore:
         if self._progress is None:
-            return GroupStore(desk, topology)
+            return GroupStore(desk, self._topology_id)
         names = {"id": self._topology_id, "name": topology}
         return self._progress.open(names, several=self._source.several)
 
-    def _take_news(self, watch: Watch) -> None:
+    def _leave(self, watch: Watch, committer: Committer) -> None:
+        """Store what waits, and close the connections that nobody uses any more."""
+        watch.close(in_use=not committer.close())
+
+    def _take_news(self, watch: Watch, committer: Committer) -> None:
+        now = self._clock.monotonic()
         for news in watch.take(self._assignment.positions):
             if news.there is not None:
                 self._assignment.note_there(news.there)
@@ -340,15 +371,19 @@ class KafkaSpout(PartitionedSpout):
                 self._assignment.begin(partition, beginning)
             for jump in news.jumps:
                 self._assignment.jump(*jump)
-            self._assignment.note_ends(news.ends)
+            self._assignment.note_ends(news.ends, now)
+        self._assignment.note_held(committer.take())
 
     def _commit_if_due(self) -> None:
         now = self._clock.monotonic()
-        if self._watch is not None and (
-            self._committed_at is None or now - self._committed_at >= self._commit_secs
-        ):
-            self._committed_at = now
-            self._watch.commit(self._assignment.commits())
+        if self._watch is None or self._committer is None:
+            return
+        if now - self._committed_at < self._commit_secs:
+            return
+        renew = now - self._renewed_at >= self._renew_secs
+        self._committed_at = now
+        self._renewed_at = now if renew else self._renewed_at
+        self._committer.put(self._assignment.commits(everything=renew), self._watch.topics)
 
 
 def _records(
@@ -356,7 +391,8 @@ def _records(
 ) -> Iterator[tuple[Sequence[Any], range]]:
     """Yield what is there of a split, and the offsets that its source no longer has."""
     whole = range(split.data["start"], wanted_ranges(split)[-1][1])
-    if reader.topic_id(partition.topic) != split.data["topic_id"]:
+    topic_id = split.data["topic_id"]
+    if reader.topic_id(partition.topic, topic_id) != topic_id:
         yield (), whole
         return
     for start, stop in wanted_ranges(split):

@@ -1,8 +1,8 @@
 """The thread that talks to the cluster for one spout task, so that planning never waits for it.
 
-Each look asks where the partitions end, now and then which there are and where they begin, and
-stores what is to be committed. What it finds is news, taken up by the task (:meth:`Watch.take`) at
-its next plan. If the cluster is away, it says so once, and goes on trying.
+Each look asks where the partitions end, and now and then which there are and where they begin. The
+task takes up the news (:meth:`Watch.take`) at its next plan. If the cluster is away, the watch says
+so once, and goes on trying.
 """
 
 import threading
@@ -12,14 +12,20 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol, final
 
 from sparkstorm.errors import InternalError, SparkstormError, SpoutConnectionError
-from sparkstorm.kafka.assignment import Beginning
 from sparkstorm.kafka.client.troubles import RefusedError
 from sparkstorm.kafka.cluster import Partition, Topic
-from sparkstorm.kafka.source import OutOfRange, Source, Start, millis_of
-from sparkstorm.kafka.stores import ProgressStore, Stored
+from sparkstorm.kafka.offsets.beginnings import (
+    Beginning,
+    Beginnings,
+    Jump,
+    Known,
+    MisfitError,
+    Offsets,
+)
+from sparkstorm.kafka.source import Source
 from sparkstorm.texts.logs import logger_of
 
-__all__ = ["ClusterView", "Jump", "News", "Watch"]
+__all__ = ["ClusterView", "News", "Watch"]
 
 _LOOK_SECS = 0.1
 _AWAY_SECS = 0.5
@@ -32,8 +38,8 @@ _SAY_SECS = 10.0
 _logger = logger_of("sparkstorm.kafka")
 
 
-class ClusterView(Protocol):
-    """What a watch asks a cluster; see :class:`sparkstorm.kafka.client.desk.KafkaDesk`."""
+class ClusterView(Offsets, Protocol):
+    """A cluster as a watch asks it; see :class:`sparkstorm.kafka.client.desk.KafkaDesk`."""
 
     def topic_names(self) -> list[str]:
         """The names of all topics."""
@@ -43,30 +49,13 @@ class ClusterView(Protocol):
         """Those of these topics that exist."""
         ...
 
-    def starts(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """The first offsets that the logs still have."""
-        ...
-
-    def ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """The last stable offsets."""
-        ...
-
-    def at(self, partitions: Sequence[Partition], millis: int) -> dict[Partition, int]:
-        """The first offsets of that time or later."""
+    def cuts(self) -> dict[Partition, int]:
+        """Where logs were cut that have another leader since; each cut is told once."""
         ...
 
     def close(self) -> None:
         """Close the connections."""
         ...
-
-
-class Jump(NamedTuple):
-    """Where to go on with a partition whose next offset is gone."""
-
-    partition: Partition
-    low: int
-    """The first offset that is left."""
-    to: int
 
 
 class News(NamedTuple):
@@ -85,7 +74,7 @@ class Watch:
 
     Args:
         cluster: whom to ask.
-        store: where progress is kept.
+        beginnings: where to begin with partitions.
         source: what is read.
         mine: whether a partition belongs to this task.
         refresh_secs: how often to look for new topics and partitions.
@@ -94,14 +83,14 @@ class Watch:
     def __init__(
         self,
         cluster: ClusterView,
-        store: ProgressStore,
+        beginnings: Beginnings,
         source: Source,
         mine: Callable[[Partition], bool],
         *,
         refresh_secs: float = 5.0,
     ) -> None:
         self._cluster = cluster
-        self._store = store
+        self._beginnings = beginnings
         self._source = source
         self._mine = mine
         self._refresh_secs = refresh_secs
@@ -111,31 +100,45 @@ class Watch:
         self._lock = threading.Lock()
         self._news: list[News] = []
         self._ids: dict[Partition, str] = {}
-        self._positions: Mapping[Partition, int] = {}
-        self._commits: dict[Partition, Stored] = {}
+        self._known: Mapping[Partition, Known] = {}
+        self._positions: dict[Partition, int] = {}
+        """Up to where each is planned, or will be begun by news that nobody has taken yet."""
+        self._ends: dict[Partition, int] = {}
         self._fatal: SparkstormError | None = None
         self._trouble = ""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sparkstorm-kafka", daemon=True)
-        self.acks_dropped = 0
+        self._looked = time.monotonic()
 
     @property
     def trouble(self) -> str:
         """What keeps the cluster from answering; empty if it does."""
         return self._trouble
 
-    def start(self, known: Mapping[Partition, tuple[str, int]], patience_secs: float) -> None:
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """The topics as they were last described, by name."""
+        return self._topics
+
+    @property
+    def age_secs(self) -> float:
+        """Seconds since the cluster last answered."""
+        return time.monotonic() - self._looked
+
+    def start(self, known: Mapping[Partition, Known], patience_secs: float) -> None:
         """Look for the first time, then go on looking on a thread of its own.
 
         Args:
-            known: what the task goes on with: topic ids, and up to where each is planned.
+            known: the partitions that the task goes on with from its checkpoint.
             patience_secs: how long to wait for a cluster that does not answer.
 
         Raises:
             SpoutConnectionError: it did not answer, refused us, or lacks a topic that was named.
+            CheckpointError: somebody has reset the stored offsets of such a partition.
         """
-        self._ids = {partition: topic_id for partition, (topic_id, _) in known.items()}
-        self._positions = {partition: offset for partition, (_, offset) in known.items()}
+        self._known = known
+        self._ids = {partition: one.topic_id for partition, one in known.items()}
+        self._positions = {partition: one.position for partition, one in known.items()}
         began = say = time.monotonic()
         while True:
             try:
@@ -159,47 +162,55 @@ class Watch:
         if self._fatal is not None:
             raise self._fatal
         with self._lock:
-            self._positions = positions
             news, self._news = self._news, []
+            self._positions = {**positions, **_positions_of(news)}
         return news
 
-    def commit(self, progress: Mapping[Partition, Stored]) -> None:
-        """Store this at the next look; what is newer replaces what still waits."""
-        with self._lock:
-            self._commits.update(progress)
-
-    def close(self, secs: float = 5.0) -> None:
-        """Stop looking, store what still waits, and close the connections."""
+    def close(self, secs: float = 5.0, *, in_use: bool = False) -> None:
+        """Stop looking, and close the connections, unless others still use them."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join(secs)
-        if self._thread.is_alive():  # in a request; it ends with the process
-            _logger.warning("the cluster does not answer: the last progress was not stored there")
-            return
-        try:
-            self._store_commits()
-        except SparkstormError as error:
-            _logger.warning("progress could not be stored at the end: %s", error)
-        self._store.close()
-        self._cluster.close()
+        if not (in_use or self._thread.is_alive()):  # a request that hangs ends with the process
+            self._cluster.close()
 
     def look(self) -> None:
-        """Ask the cluster, leave the news, store what is to be committed."""
+        """Ask the cluster, and leave the news."""
         now = time.monotonic()
-        refresh = self._refreshed is None or now - self._refreshed >= self._refresh_secs
-        news = self._refresh() if refresh else News({})
+        due = self._refreshed is None or now - self._refreshed >= self._refresh_secs
+        # topics first: only by these a client finds brokers again that it has lost
+        news = self._refresh() if due else News({})
         news = news._replace(ends=self._cluster.ends(self._partitions))
-        if refresh:
+        if not due and self._is_shorter(news.ends):
+            # a topic that was made anew is no log that was cut
+            due, news = True, self._refresh()._replace(ends=self._cluster.ends(self._partitions))
+        if due:
             self._refreshed = now
+        news = self._with_cuts(news)
         self._leave(news)
         self._ids.update((p, beginning.topic_id) for p, beginning in news.begun.items())
-        self._store_commits()
+        self._ends.update(news.ends)
+        self._looked = time.monotonic()
+
+    def _with_cuts(self, news: News) -> News:
+        """Add logs that were cut before what was read, and have grown again meanwhile."""
+        known = self._positions_beside(news.begun)
+        cuts = {p: cut for p, cut in self._cluster.cuts().items() if cut < known.get(p, 0)}
+        ids = {p: self._topics[p.topic].id for p in cuts}
+        begun = self._beginnings.of_regrown(cuts, ids)
+        return news._replace(begun={**news.begun, **begun}) if begun else news
+
+    def _is_shorter(self, ends: Mapping[Partition, int]) -> bool:
+        """Whether a log ends before what is known of it."""
+        with self._lock:
+            known = dict(self._positions)
+        return any(end < max(self._ends.get(p, 0), known.get(p, 0)) for p, end in ends.items())
 
     def _check_patience(
         self, error: SpoutConnectionError, waited: float, patience_secs: float
     ) -> None:
         """Raise an error of the first look if it is not to be waited for any longer."""
-        if isinstance(error, RefusedError | _MisfitError):
+        if isinstance(error, RefusedError | MisfitError):
             raise error
         if isinstance(error, _MissingTopicError) and waited > min(_TOPIC_SECS, patience_secs):
             raise error
@@ -209,6 +220,7 @@ class Watch:
     def _leave(self, news: News) -> None:
         """Put news with those that were not taken yet, so that they do not become many."""
         with self._lock:
+            self._positions.update(_positions_of([news]))
             if self._news and not news.begun and not news.jumps:
                 last = self._news[-1]
                 there = last.there if news.there is None else news.there
@@ -221,7 +233,7 @@ class Watch:
             try:
                 self.look()
             except SparkstormError as error:
-                if isinstance(error, _MisfitError) or not isinstance(error, SpoutConnectionError):
+                if isinstance(error, MisfitError) or not isinstance(error, SpoutConnectionError):
                     self._fatal = error
                     return
                 self._note_trouble(str(error))
@@ -252,119 +264,40 @@ class Watch:
         there = [p for topic in found.values() for p in topic.partitions if self._mine(p)]
         self._topics, self._partitions = found, tuple(there)
         begun = self._begin()
-        return News({}, begun, self._passed(begun), frozenset(there))
+        # a topic that was just made may not say yet where it begins: until then it is not there
+        there = [p for p in there if p in begun or self._ids.get(p) == found[p.topic].id]
+        self._partitions = tuple(there)
+        jumps = self._beginnings.jumps(self._positions_beside(begun))
+        return News({}, begun, jumps, frozenset(there))
 
     def _begin(self) -> dict[Partition, Beginning]:
         """Where to begin with partitions that are new, or not what they were."""
-        if not self._partitions:
-            return {}
         ids = {p: self._topics[p.topic].id for p in self._partitions}
-        new = [p for p in self._partitions if p not in self._ids]
-        other = [p for p in self._partitions if self._ids.get(p, ids[p]) != ids[p]]
-        begun = self._begin_new(new, ids)
-        for partition, offset in self._at("earliest", other).items():
-            why = "its topic was deleted and made anew: it is read from its beginning"
-            begun[partition] = Beginning(ids[partition], offset, why=why)
-        if self._refreshed is None:
-            begun.update(self._begin_beyond(ids))
-        return begun
+        first = self._refreshed is None
+        new = {p: ids[p] for p in self._partitions if p not in self._ids}
+        anew = [p for p in self._partitions if self._ids.get(p, ids[p]) != ids[p]]
+        begun = self._beginnings.of_new(new, first=first)
+        begun |= self._beginnings.of_made_anew(anew, ids)
+        if first:
+            restored = {p: self._known[p] for p in self._partitions if p not in begun}
+            begun |= self._beginnings.of_restored(restored, ids)
+        return begun | self._beginnings.of_cut(self._positions_beside(begun), ids)
 
-    def _begin_new(
-        self, new: list[Partition], ids: Mapping[Partition, str]
-    ) -> dict[Partition, Beginning]:
-        stored = {} if self._source.force_from_start else self._store.load(new)
-        # what came into being while we run is read whole, or its first messages would be lost
-        start: Start = self._source.start if self._refreshed is None else "earliest"
-        fresh = [p for p in new if p not in stored]
-        if fresh and start == "committed":
-            raise _MisfitError(
-                f"there is no progress stored for {fresh[0]}, and start is 'committed': choose "
-                f"another start"
-            )
-        begun = {
-            partition: Beginning(ids[partition], offset)
-            for partition, offset in self._at(start, fresh).items()
-        }
-        starts, ends = self._cluster.starts(list(stored)), self._cluster.ends(list(stored))
-        for partition, (offset, done, _) in stored.items():
-            low, high = starts.get(partition, 0), ends.get(partition, offset)
-            if low <= offset <= high:
-                begun[partition] = Beginning(ids[partition], offset, done)
-            else:
-                begun[partition] = self._elsewhere(partition, offset, low, high, ids[partition])
-        return begun
-
-    def _begin_beyond(self, ids: Mapping[Partition, str]) -> dict[Partition, Beginning]:
-        """Partitions of the checkpoint that ended before the offset that we know."""
-        known = [p for p in self._partitions if self._ids.get(p) == ids[p]]
-        ends, starts = self._cluster.ends(known), self._cluster.starts(known)
-        return {
-            partition: self._elsewhere(partition, at, starts.get(partition, 0), end, ids[partition])
-            for partition, end in ends.items()
-            if (at := self._positions[partition]) > end
-        }
-
-    def _elsewhere(
-        self, partition: Partition, offset: int, low: int, high: int, topic_id: str
-    ) -> Beginning:
-        to = self._policy(partition, offset, low, high)
-        why = f"the log has no offset {offset}, it goes from {low} to {high}: going on at {to}"
-        return Beginning(topic_id, to, why=why, skipped=max(0, to - offset))
-
-    def _passed(self, begun: Mapping[Partition, Beginning]) -> tuple[Jump, ...]:
-        """Partitions whose log now begins behind what we would read next."""
-        there = set(self._partitions) - set(begun)
-        known = {p: offset for p, offset in self._positions.items() if p in there}
-        starts = self._cluster.starts(list(known))
-        late = {p: low for p, low in starts.items() if low > known[p]}
-        ends = self._cluster.ends(list(late))
-        return tuple(
-            Jump(p, low, self._policy(p, known[p], low, ends.get(p, low)))
-            for p, low in late.items()
-        )
-
-    def _policy(self, partition: Partition, offset: int, low: int, high: int) -> int:
-        """Where to go on, as the user wants it."""
-        wanted: OutOfRange = self._source.out_of_range
-        if wanted == "fail":
-            raise _MisfitError(
-                f"{partition} has no offset {offset}, it goes from {low} to {high}, and "
-                f"out_of_range is 'fail': choose where to go on"
-            )
-        if wanted == "earliest":
-            return low
-        return max(low, self._at(wanted, [partition]).get(partition, high))
-
-    def _at(self, start: Start | OutOfRange, partitions: list[Partition]) -> dict[Partition, int]:
-        if start == "earliest":
-            return self._cluster.starts(partitions)
-        if isinstance(start, str):
-            return self._cluster.ends(partitions)
-        return self._cluster.at(partitions, millis_of(start))
-
-    def _store_commits(self) -> None:
+    def _positions_beside(self, begun: Mapping[Partition, Beginning]) -> dict[Partition, int]:
+        """Up to where the others are planned."""
         with self._lock:
-            commits, self._commits = self._commits, {}
-        if not commits:
-            return
-        try:
-            dropped = self._store.save(commits, self._topics)
-        except SpoutConnectionError:
-            with self._lock:
-                self._commits = {**commits, **self._commits}
-            raise
-        if dropped and not self.acks_dropped:
-            _logger.warning(
-                "%s acks beyond the committed offsets do not fit into what the store takes: "
-                "without a checkpoint these messages would be processed again after a restart",
-                dropped,
-            )
-        self.acks_dropped = dropped
+            known = dict(self._positions)
+        return {p: known[p] for p in self._partitions if p in known and p not in begun}
+
+
+def _positions_of(news: Sequence[News]) -> dict[Partition, int]:
+    """Where news make a task go on."""
+    found: dict[Partition, int] = {}
+    for one in news:
+        found.update((p, beginning.offset) for p, beginning in one.begun.items())
+        found.update((jump.partition, jump.to) for jump in one.jumps)
+    return found
 
 
 class _MissingTopicError(SpoutConnectionError):
     """A topic that was named is not there."""
-
-
-class _MisfitError(SpoutConnectionError):
-    """The world is not as the user said: waiting is of no use."""

@@ -1,7 +1,7 @@
 """The in-process runner: the same code as on Spark, one batch after the other, in this thread."""
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from types import TracebackType
 from typing import Any, final
 
@@ -30,6 +30,7 @@ from sparkstorm.metrics import Statistics
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.hosted.task import HostedTask
+from sparkstorm.sources.partitioned.pausing import pause, resume
 from sparkstorm.state.image import state_of
 from sparkstorm.topology.graph import Topology
 
@@ -123,6 +124,24 @@ class LocalRunner:
     def deactivate(self) -> None:
         """Let hosted spouts emit nothing until :meth:`activate`; verdicts still reach them."""
         self._set_active(False)
+
+    def pause(self, spout: str, partitions: Collection[str] = ()) -> None:
+        """Read no new messages of a partitioned spout, or of some of its partitions.
+
+        Planned messages go on, and messages that fail are tried again. A restart resumes all.
+
+        Args:
+            spout: the spout's name.
+            partitions: as ``statistics().partitions[spout]`` names them; all if none is given.
+
+        Raises:
+            ConfigError: there is no such spout or partition, or the source cannot be paused.
+        """
+        pause(self.coordinator.partitioned.values(), self.statistics(), spout, partitions)
+
+    def resume(self, spout: str, partitions: Collection[str] = ()) -> None:
+        """Read messages of paused partitions again: of these, or of all."""
+        resume(self.coordinator.partitioned.values(), self.statistics(), spout, partitions)
 
     def step(self) -> bool:
         """Ask the spouts for messages and run one batch; return whether there was anything.

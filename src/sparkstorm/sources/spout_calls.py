@@ -1,13 +1,16 @@
-"""Calls of a spout's methods: what they raise is the spout's fault, not Spark's or ours."""
+"""Calls of a spout's methods: an error in them is the spout's fault, not Spark's or ours."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sparkstorm.errors import ComponentError, SparkstormError
+from sparkstorm.clock import Clock
+from sparkstorm.components.context import TaskContext
+from sparkstorm.errors import ComponentError, SparkstormError, SpoutConnectionError
+from sparkstorm.planning.plan import Plan
 from sparkstorm.texts.credentials import untold
 from sparkstorm.texts.user_errors import message_of
 
-__all__ = ["calling"]
+__all__ = ["calling", "context_of", "opening"]
 
 
 @contextmanager
@@ -30,3 +33,32 @@ def calling(spout: str, method: str) -> Iterator[None]:
         raise ComponentError(
             f"spout {spout!r} raised in {method}: {message_of(error)}"
         ) from untold(error)
+
+
+@contextmanager
+def opening(spout: str) -> Iterator[None]:
+    """Stand around the call of a hosted spout's ``open``.
+
+    Raises:
+        SpoutConnectionError: the spout raised; errors that say whose fault it is stay as they are.
+    """
+    try:
+        yield
+    except SparkstormError:
+        raise
+    except Exception as error:  # noqa: BLE001 - user code: whatever keeps it from opening
+        raise SpoutConnectionError(
+            f"spout {spout!r} could not be opened: {message_of(error)}"
+        ) from untold(error)
+
+
+def context_of(plan: Plan, component: str, task: int, clock: Clock) -> TaskContext:
+    """Return the context that a spout's task is opened with."""
+    return TaskContext(
+        topology=plan.name,
+        component=component,
+        task=task,
+        tasks=plan.tasks,
+        config=plan.settings(component),
+        clock=clock,
+    )

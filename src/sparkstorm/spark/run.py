@@ -3,6 +3,7 @@
 import atexit
 import threading
 import time
+from collections.abc import Collection
 from contextlib import ExitStack
 from typing import final
 
@@ -10,6 +11,7 @@ from sparkstorm.batches.coordinator import Coordinator
 from sparkstorm.errors import SparkLostError, SparkstormError
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.plan import Plan
+from sparkstorm.sources.partitioned.pausing import pause, resume
 from sparkstorm.spark.driver.server import PlanServer
 from sparkstorm.spark.driver.spout_threads import SpoutThreads
 
@@ -126,6 +128,24 @@ class Run:
     def deactivate(self) -> None:
         """Let hosted spouts emit nothing more; pending messages are still processed."""
         self._spouts.set_active(False)
+
+    def pause(self, spout: str, partitions: Collection[str] = ()) -> None:
+        """Read no new messages of a partitioned spout, or of some of its partitions.
+
+        Planned messages go on, and messages that fail are tried again. A restart resumes all.
+
+        Args:
+            spout: the spout's name.
+            partitions: as ``statistics().partitions[spout]`` names them; all if none is given.
+
+        Raises:
+            ConfigError: there is no such spout or partition, or the source cannot be paused.
+        """
+        pause(self._coordinator.partitioned.values(), self.statistics(), spout, partitions)
+
+    def resume(self, spout: str, partitions: Collection[str] = ()) -> None:
+        """Read messages of paused partitions again: of these, or of all."""
+        resume(self._coordinator.partitioned.values(), self.statistics(), spout, partitions)
 
     def stop(self, drain: bool = True, timeout: float = 60.0) -> Statistics:
         """Stop the run; with ``drain``, finish pending messages first (up to ``timeout`` seconds).

@@ -1,14 +1,18 @@
 """The partitions of a task: what is planned of which, and what is to be committed."""
 
+import json
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from sparkstorm import Failure, Reason, Split
-from sparkstorm.kafka.assignment import Assignment, Beginning, Limits, merge_splits
+from sparkstorm.kafka.assignment import Assignment, Limits, merge_splits, offsets_of
 from sparkstorm.kafka.cluster import Partition
-from sparkstorm.kafka.stores import Stored
+from sparkstorm.kafka.offsets.beginnings import Beginning, Known
+from sparkstorm.kafka.offsets.ranges import Range
+from sparkstorm.kafka.offsets.stored import Held, Stored
 
 A, B = Partition("a", 0), Partition("b", 1)
 ERROR = Failure(reason=Reason.ERROR, component="bolt", message="no such customer")
@@ -23,8 +27,13 @@ def assignment(*ends: tuple[Partition, int], bounded: bool = False, **limits: An
     return made
 
 
+def stored(offset: int, done: Sequence[Range] = (), topic_id: str = "id") -> Stored:
+    return Stored(offset, list(done), topic_id=topic_id)
+
+
 def planned(splits: list[Split]) -> list[tuple[str, int, int]]:
-    return [(s.data["topic"], s.data["start"], s.data["start"] + s.count) for s in splits]
+    ranges = [(s.data["topic"], offsets_of(s, [(0, s.count)])) for s in splits]
+    return [(topic, *pair) for topic, found in ranges for pair in found]
 
 
 def test_all_partitions_have_their_turn() -> None:
@@ -43,7 +52,7 @@ def test_a_failed_message_does_not_hold_back_later_ones() -> None:
     made.fail(split, [(0, 1)], ERROR)
     made.finish(split, [(1, 10)])
     assert planned(made.plan(10, 0.0)) == [("a", 10, 20)]
-    assert made.commits() == {A: Stored(0, [(1, 10)])}
+    assert made.commits() == {A: stored(0, [(1, 10)])}
     [told] = made.statistics()
     assert (told.oldest, told.held_by, told.held_why) == (0, "bolt", "no such customer")
     assert (told.acked_beyond, told.in_retry, told.in_flight, told.lag) == (9, 1, 10, 30)
@@ -56,7 +65,7 @@ def test_what_is_given_up_is_committed_across() -> None:
     made.finish(split, [(1, 10)])
     made.fail(split, [(0, 1)], ERROR)
     made.finish(split, [(0, 1)], given_up=True)
-    assert made.commits() == {A: Stored(10, [])}
+    assert made.commits() == {A: stored(10, [])}
     assert made.commits() == {}, "only what changed"
     assert made.statistics()[0].dead_letters == 1
 
@@ -125,11 +134,11 @@ def test_a_new_topic_of_the_name_is_begun_anew(caplog: pytest.LogCaptureFixture)
     made.begin(A, Beginning("other", 0, why="it was deleted and made anew"))
     made.note_ends({A: 10})
     made.finish(old, [(0, 10)])
-    assert made.commits() == {A: Stored(0, [])}
+    assert made.commits() == {A: stored(0, topic_id="other")}
     [new] = made.plan(10, 0.0)
     assert new.data["topic_id"] == "other"
     made.finish(new, [(0, 10)])
-    assert made.commits() == {A: Stored(10, [])}
+    assert made.commits() == {A: stored(10, topic_id="other")}
     assert caplog.messages == ["a/0: it was deleted and made anew"]
 
 
@@ -141,8 +150,72 @@ def test_what_the_log_no_longer_has_is_counted(caplog: pytest.LogCaptureFixture)
     text = "a/0: the log has no offset 10, it begins at 60: going on at 60; 50 offsets are skipped"
     assert caplog.messages == [text]
     made.finish(split, [(0, 10)])
-    assert made.commits() == {A: Stored(60, [])}
+    assert made.commits() == {A: stored(60, [])}
     assert made.statistics()[0].expired == 50
+
+
+def test_a_log_that_is_cut_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """Where it ended, where it goes on, and what nobody had read: in the log and the statistics."""
+    made = assignment((A, 100))
+    [split] = made.plan(60, 0.0)
+    made.note_ends({A: 20})
+    assert not caplog.messages, "where to go on follows"
+    made.begin(A, Beginning("id", 5, why="the log has no offset 60: going on at 5", cut=True))
+    made.note_ends({A: 20})
+    made.finish(split, [(0, 60)])
+    [told] = made.statistics()
+    assert (told.expired, told.log_cuts, told.committed, told.lag) == (40, 1, 5, 15)
+    assert caplog.messages == [
+        "a/0: the log has no offset 60: going on at 5; 40 offsets before its old end 100 were not "
+        "read"
+    ]
+
+
+def test_a_log_that_was_cut_and_has_grown_again_keeps_what_lies_before_the_cut() -> None:
+    """What was done there stays done, what was not comes again; late verdicts count for nothing."""
+    made = assignment((A, 100))
+    [split] = made.plan(60, 0.0)
+    made.finish(split, [(0, 10), (12, 50)])
+    made.begin(A, Beginning("id", 40, cut=True, regrown=True))
+    made.note_ends({A: 120})
+    made.finish(split, [(10, 12), (50, 60)])
+    assert made.commits() == {A: stored(10, [(12, 40)])}
+    assert planned(made.plan(1000, 0.0)) == [("a", 10, 12), ("a", 40, 120)]
+
+
+def test_a_log_that_is_cut_behind_what_is_planned_is_counted_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A bounded spout does not wait for offsets that are gone."""
+    made = assignment((A, 100), bounded=True)
+    made.plan(10, 0.0)
+    made.note_ends({A: 30})
+    [told] = made.statistics()
+    assert (told.expired, told.log_cuts, told.lag) == (70, 1, 30)
+    assert "it ended at 100 and ends at 30 now: 70 offsets were gone" in caplog.text
+    assert planned(made.plan(1000, 0.0)) == [("a", 10, 30)]
+    assert made.exhausted
+
+
+def test_a_quiet_partition_is_stored_with_all_others() -> None:
+    """Its offset would expire at the broker."""
+    made = assignment((A, 10), (B, 10))
+    assert len(made.commits()) == 2
+    assert made.commits() == {}
+    assert set(made.commits(everything=True)) == {A, B}
+
+
+def test_the_age_of_a_lag() -> None:
+    """For how long the first message that is not done has been there, as far as was seen."""
+    made = assignment((A, 0))
+    made.note_ends({A: 10}, 100.0)
+    made.note_ends({A: 20}, 130.0)
+    assert [one.lag_secs for one in made.statistics(now=150.0)] == [50.0]
+    [split] = made.plan(20, 0.0)
+    made.finish(split, [(0, 10)])
+    assert [(one.lag, one.lag_secs) for one in made.statistics(now=150.0)] == [(10, 20.0)]
+    made.finish(split, [(10, 20)])
+    assert [(one.lag, one.lag_secs) for one in made.statistics(now=150.0)] == [(0, 0.0)]
 
 
 def test_a_topic_that_is_away_is_not_read(caplog: pytest.LogCaptureFixture) -> None:
@@ -164,14 +237,15 @@ def test_a_snapshot_goes_on() -> None:
     made = assignment((A, 100))
     [split] = made.plan(50, 0.0)
     made.finish(split, [(10, 20)])
+    made.note_held({A: Held(0, "us")})
     again = Assignment(Limits())
-    again.restore(made.snapshot())
+    again.restore(json.loads(json.dumps(made.snapshot())))
     again.note_ends({A: 100})
-    assert again.commits() == {A: Stored(0, [(10, 20)])}
+    assert again.commits() == {A: stored(0, [(10, 20)])}
     assert planned(again.plan(50, 0.0)) == [("a", 50, 100)]
     again.finish(split, [(0, 10), (20, 50)])
-    assert again.commits() == {A: Stored(50, [])}
-    assert again.known == {A: ("id", 100)}
+    assert again.commits() == {A: stored(50, [])}
+    assert again.known == {A: Known("id", 100, 50, Held(0, "us"))}
 
 
 def test_whole_splits_stay_whole_when_retries_are_merged() -> None:

@@ -20,7 +20,7 @@ from sparkstorm.errors import CommitError, ConfigError
 from sparkstorm.kafka import KafkaSpout
 from sparkstorm.kafka.client.troubles import make
 from sparkstorm.kafka.cluster import Cluster
-from sparkstorm.kafka.zookeeper import ZooKeeperProgress
+from sparkstorm.kafka.offsets.zookeeper import ZooKeeperProgress
 from sparkstorm.planning.explain import explain
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.postgres import PostgresSink

@@ -1,8 +1,9 @@
 """The one package that knows confluent-kafka, and makes its errors ours.
 
 Read :mod:`troubles` (how clients are made, and what they say when something is wrong), then
-:mod:`desk` (a driver's view of a cluster), :mod:`reader` (ranges of offsets, on an executor),
-:mod:`sender` (a producer) and :mod:`transactions` (a producer of transactions, in the driver).
+:mod:`desk` (a driver's view of a cluster), :mod:`cuts` (logs that lost their ends), :mod:`reader`
+(ranges of offsets, on an executor), :mod:`sender` (a producer) and :mod:`transactions` (a producer
+of transactions, in the driver).
 """
 
 from sparkstorm.errors import EnvironmentFault

@@ -1,9 +1,10 @@
 """A driver's view of a cluster."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import final
 
 from confluent_kafka import (
+    OFFSET_INVALID,
     Consumer,
     IsolationLevel,
     KafkaError,
@@ -13,10 +14,11 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from sparkstorm.errors import SpoutConnectionError
+from sparkstorm.kafka.client.cuts import Epochs, find_cuts
 from sparkstorm.kafka.client.topics import describe
 from sparkstorm.kafka.client.troubles import UNKNOWN_TOPIC, make
 from sparkstorm.kafka.cluster import Cluster, Partition, Topic
-from sparkstorm.kafka.stores import Committed
+from sparkstorm.kafka.offsets.stores import Committed, TextTooLongError
 
 __all__ = ["KafkaDesk"]
 
@@ -31,8 +33,10 @@ class KafkaDesk:
     """
 
     def __init__(self, cluster: Cluster, group: str) -> None:
+        self._cluster = cluster
         self._secs = cluster.timeout_secs
         self._group = group
+        self._epochs = Epochs()
         self._admin, self._troubles = make(AdminClient, cluster)
         self._consumer, _ = make(
             Consumer, cluster, group_id=group, enable_auto_commit=False, auto_offset_reset="error"
@@ -60,15 +64,29 @@ class KafkaDesk:
             return {}
         return describe(self._admin, names, self._secs, self._troubles)
 
-    def starts(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+    def starts(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         """The first offsets that the logs still have."""
         return self._offsets(partitions, OffsetSpec.earliest())
 
-    def ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+    def ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         """Where the readable parts end: at the last stable offsets."""
-        return self._offsets(partitions, OffsetSpec.latest())
+        return self._offsets(partitions, OffsetSpec.latest(), self._epochs)
 
-    def at(self, partitions: Sequence[Partition], millis: int) -> dict[Partition, int]:
+    def cuts(self) -> dict[Partition, int]:
+        """Where logs were cut that had an end further on, and have another leader since.
+
+        Such a log may have grown again beyond the end that was known: only the leaders' epochs
+        tell. Each cut is told once.
+
+        Raises:
+            SpoutConnectionError: no answer.
+        """
+        suspects = self._epochs.suspects()
+        found = find_cuts(self._cluster, suspects) if suspects else {}
+        self._epochs.clear(suspects)
+        return found
+
+    def at(self, partitions: Collection[Partition], millis: int) -> dict[Partition, int]:
         """The first offsets of that time or later; where there are none, the ends."""
         found = self._offsets(partitions, OffsetSpec.for_timestamp(millis))
         late = [partition for partition, offset in found.items() if offset < 0]
@@ -101,6 +119,7 @@ class KafkaDesk:
         """Commit offsets for the group, each with its text.
 
         Raises:
+            TextTooLongError: the brokers allow only shorter texts.
             SpoutConnectionError: no answer, or the group has members of its own.
         """
         wanted = [
@@ -112,9 +131,15 @@ class KafkaDesk:
         except KafkaException as error:
             if error.args[0].code() in UNKNOWN_TOPIC:  # of all of them: they are gone
                 return
+            if error.args[0].code() == KafkaError.OFFSET_METADATA_TOO_LARGE:
+                raise TextTooLongError(error.args[0].str()) from error
             raise self._group_error("commit offsets", error) from error
-        for one in done or ():
-            if one.error is not None and one.error.code() not in UNKNOWN_TOPIC:
+        failed = [one for one in done or () if one.error is not None]
+        for one in failed:
+            if one.error.code() == KafkaError.OFFSET_METADATA_TOO_LARGE:
+                raise TextTooLongError(one.error.str())
+        for one in failed:
+            if one.error.code() not in UNKNOWN_TOPIC:
                 raise self._troubles.error(f"commit offsets of {one.topic}", one.error)
 
     def close(self) -> None:
@@ -138,8 +163,10 @@ class KafkaDesk:
             pass
         return self._troubles.error(what, error)
 
-    def _offsets(self, partitions: Sequence[Partition], spec: OffsetSpec) -> dict[Partition, int]:
-        """Ask for offsets; a partition that is not there any more is left out."""
+    def _offsets(
+        self, partitions: Collection[Partition], spec: OffsetSpec, epochs: Epochs | None = None
+    ) -> dict[Partition, int]:
+        """Ask for offsets; a partition that is gone, or has no leader now, is left out."""
         if not partitions:
             return {}
         wanted = {TopicPartition(p.topic, p.number): spec for p in partitions}
@@ -152,7 +179,12 @@ class KafkaDesk:
         found: dict[Partition, int] = {}
         for one, answer in asked.items():
             try:
-                found[Partition(one.topic, one.partition)] = answer.result(self._secs + 1).offset
+                told = answer.result(self._secs + 1)
+                if told.offset != OFFSET_INVALID:
+                    partition = Partition(one.topic, one.partition)
+                    found[partition] = told.offset
+                    if epochs is not None:
+                        epochs.note(partition, told.offset, told.leader_epoch)
             except KafkaException as error:
                 if error.args[0].code() not in UNKNOWN_TOPIC:
                     raise self._troubles.error("ask for offsets", error) from error

@@ -1,6 +1,6 @@
 """The dead letters of hosted messages: made of the messages as their spout emitted them."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import final
 
 from sparkstorm.dead_letters.letter import DeadLetter
@@ -9,6 +9,7 @@ from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.blame import FailedMessage
 from sparkstorm.sources.letters import Ended, LetterWriter, given_up_texts
 from sparkstorm.streams import DEFAULT_STREAM
+from sparkstorm.tasks.report import LogLine, log_line
 from sparkstorm.verdicts import Failure
 
 __all__ = ["HostedLetters"]
@@ -23,7 +24,6 @@ class HostedLetters:
         component: the spout's id.
         task: the task's number.
         dead_letters: where dead letters go.
-        tell: shows a line to people.
     """
 
     def __init__(
@@ -32,10 +32,14 @@ class HostedLetters:
         component: str,
         task: int,
         dead_letters: DeadLetterQueue,
-        tell: Callable[[str], None],
     ) -> None:
         self._writer = LetterWriter(plan, component, task, dead_letters)
-        self._tell = tell
+        self._component = component
+        self._task = task
+
+    def log(self, level: str, text: str) -> None:
+        """Show a line to people."""
+        log_line(LogLine(self._component, self._task, level, text))
 
     def now(self) -> float:
         """The time in seconds since 1970."""
@@ -64,7 +68,7 @@ class HostedLetters:
             for one in letters
         ]
         for text in given_up_texts(ended):
-            self._tell(text)
+            self.log("error", text)
 
 
 _FORGOTTEN = (

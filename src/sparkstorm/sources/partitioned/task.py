@@ -11,7 +11,6 @@ import numpy as np
 from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import U64, make_root
 from sparkstorm.acking.lineage import Indexes
-from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import PartitionedSpout, Positions, Split
 from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.metrics import PartitionStatistics
@@ -26,7 +25,7 @@ from sparkstorm.sources.planned import Outstanding, PlannedLoad, runs_of
 from sparkstorm.sources.retries import Retries
 from sparkstorm.sources.retry import RetryPolicy
 from sparkstorm.sources.source import Order, Progress
-from sparkstorm.sources.spout_calls import calling
+from sparkstorm.sources.spout_calls import calling, context_of
 from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.tasks.report import LogLine, log_line
 from sparkstorm.verdicts import Failure
@@ -143,14 +142,7 @@ class PartitionedTask:
                 self._spout.restore(progress.cursor)
             for item in progress.outstanding:
                 self._retries.add(item, now)
-        context = TaskContext(
-            topology=self._plan.name,
-            component=self.component,
-            task=self.task,
-            tasks=self._plan.tasks,
-            config=self._config,
-            clock=self._clock,
-        )
+        context = context_of(self._plan, self.component, self.task, self._clock)
         self._spout.open(self._config, context)
 
     def forget_earlier(self) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from sparkstorm.kafka.ranges import Range, Ranges
+from sparkstorm.kafka.offsets.ranges import Range, Ranges
 
 __all__ = ["Held", "PartitionProgress", "commit_point"]
 
@@ -148,6 +148,15 @@ class PartitionProgress:
         count = sum(stop - start for start, stop in lost)
         self.expired += count
         return count
+
+    def until(self, cut: int, epoch: int) -> "PartitionProgress":
+        """Return the progress of the same log, cut at an offset: what is not done is planned anew.
+
+        >>> PartitionProgress(3, [(5, 9)], emitted_to=20).until(7, epoch=1)
+        PartitionProgress(commit_to=3, emitted_to=3, failed=0, done_beyond=2)
+        """
+        done = [(start, min(stop, cut)) for start, stop in self._done if start < cut]
+        return PartitionProgress(min(self._point, cut), done, epoch=epoch)
 
     def snapshot(self) -> dict[str, Any]:
         """Return it as JSON's types, for :meth:`restore`."""

@@ -1,0 +1,69 @@
+"""Progress as a store keeps it, and the store as a protocol."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from sparkstorm.kafka.cluster import Partition, Topic
+from sparkstorm.kafka.offsets.ranges import Range
+
+__all__ = ["Held", "ProgressStore", "Saved", "Stored"]
+
+
+class Stored(NamedTuple):
+    """The progress of one partition as it is stored."""
+
+    offset: int
+    done: Sequence[Range] = ()
+    run: str = ""
+    """The run that stored it; empty if another program did, or if nobody can tell."""
+    topic_id: str = ""
+    """The topic that the offset belongs to, where the store knows."""
+
+
+class Held(NamedTuple):
+    """What a store was last seen to hold of one partition: the checkpoint keeps it."""
+
+    offset: int
+    run: str
+    bare: bool = False
+    """Whether the store had no room for the name of the run."""
+
+
+class Saved(NamedTuple):
+    """What became of progress that was stored."""
+
+    held: Mapping[Partition, Held]
+    dropped: int = 0
+    """Acks beyond the offsets that found no room."""
+
+
+class ProgressStore(Protocol):
+    """Keeps the progress of partitions, for the next run and for tools that show the lag.
+
+    All methods run on one thread at a time, may block, and raise ``SpoutConnectionError`` if the
+    store does not answer.
+    """
+
+    def load(self, ids: Mapping[Partition, str]) -> dict[Partition, Stored]:
+        """Return what is stored of these partitions, where anything is.
+
+        Args:
+            ids: for each partition the id of its topic.
+        """
+        ...
+
+    def save(self, progress: Mapping[Partition, Stored], topics: Mapping[str, Topic]) -> Saved:
+        """Store progress.
+
+        Args:
+            progress: by partition.
+            topics: by name, for the brokers that lead the partitions.
+
+        Raises:
+            CheckpointError: another program has stored progress since we did.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...
