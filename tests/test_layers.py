@@ -47,6 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spouts": EDGE,
     "bolts": VALUES | {"components"},
     "kafka": EDGE,
+    "multilang": VALUES | {"components", "topology"},
     "postgres": VALUES | {"components"},
     "local": ENGINE,
     "spark": ENGINE,
@@ -66,6 +67,7 @@ ONLY_IN: dict[str, set[str]] = {
     "pyspark": {"spark", "testing.plugin"},
     "py4j": {"spark"},
     "confluent_kafka": {"kafka.client"},
+    "msgpack": {"multilang.msgpack"},
     "kazoo": {"kafka.zookeeper"},
     "psycopg": {"postgres"},
 }

@@ -8,6 +8,7 @@
     ├── ComponentError       yours: a spout or bolt broke a rule while running
     │   ├── EmitError        values, stream or task of an emit do not fit what was declared
     │   ├── TrackingError    a tuple was acked twice, anchored after its ack, or is a stranger here
+    │   ├── ProtocolError    a shell component's child broke the multi-language protocol
     │   └── AttributeStateError  a bolt keeps state in attributes although it declares none
     ├── WorldError           the world's: something outside is missing, broken or taken
     │   ├── EnvironmentFault Java, a package or a session setting is missing
@@ -34,6 +35,7 @@ __all__ = [
     "EmitError",
     "EnvironmentFault",
     "InternalError",
+    "ProtocolError",
     "SparkLostError",
     "SparkstormError",
     "SpoutConnectionError",
@@ -81,6 +83,10 @@ class EmitError(ComponentError):
 
 class TrackingError(ComponentError):
     """A tuple was acked or anchored in a way that its tree could never complete."""
+
+
+class ProtocolError(ComponentError):
+    """A shell component's child, or its parent, broke the multi-language protocol."""
 
 
 class AttributeStateError(ComponentError):

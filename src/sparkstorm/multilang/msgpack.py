@@ -1,0 +1,62 @@
+"""Messages in msgpack, one behind the other, as pystorm reads and writes them."""
+
+from typing import Any, final
+
+from sparkstorm.errors import EnvironmentFault, ProtocolError
+from sparkstorm.multilang.framing import Broken, Frame, Wire
+
+__all__ = ["MsgpackSerializer"]
+
+
+@final
+class MsgpackSerializer:
+    """pystorm's second serializer; needs ``pip install 'sparkstorm[msgpack]'``."""
+
+    def encode(self, wire: Wire) -> bytes:
+        """Return the bytes of one message."""
+        try:
+            data: bytes = _library().packb(wire)
+        except (TypeError, OverflowError, RecursionError) as error:
+            raise ValueError(f"msgpack cannot hold it: {error}") from None
+        return data
+
+    def reader(self) -> "MsgpackReader":
+        """Return a reader for one stream."""
+        return MsgpackReader()
+
+
+@final
+class MsgpackReader:
+    """Reads messages of msgpack; bytes that begin none are an error, since no end is marked."""
+
+    def __init__(self) -> None:
+        library = _library()
+        self._unpacker: Any = library.Unpacker(strict_map_key=False, max_buffer_size=1 << 29)
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Take in bytes and return the objects that are complete."""
+        found: list[Frame] = []
+        try:
+            self._unpacker.feed(data)
+            for wire in self._unpacker:
+                if not isinstance(wire, dict | list):  # printed text reads as small numbers
+                    found.append(Broken(data[:200].decode(errors="replace").strip()))
+                    break
+                found.append(wire)
+        except Exception as error:
+            raise ProtocolError(f"the child wrote what is no msgpack: {error}") from error
+        return found
+
+    def close(self) -> list[Frame]:
+        """Return what is left: a message that was begun is lost."""
+        return []
+
+
+def _library() -> Any:
+    try:
+        import msgpack
+    except ImportError:
+        raise EnvironmentFault(
+            "the msgpack serializer needs its library: pip install 'sparkstorm[msgpack]'"
+        ) from None
+    return msgpack
