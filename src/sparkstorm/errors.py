@@ -14,6 +14,7 @@
     │   ├── EnvironmentFault Java, a package or a session setting is missing
     │   ├── CheckpointError  the checkpoint is unreadable, in use, or of another topology
     │   │   └── SupersededError  another run has taken over the checkpoint of this one
+    │   ├── ProcessLostError a process that a task keeps cannot be started or reached
     │   ├── CommitError      a committer could not apply a transaction
     │   ├── SpoutConnectionError  the system that a spout reads from is away or refuses
     │   └── SparkLostError   Spark's JVM has ended, or it can start no Python workers
@@ -35,6 +36,7 @@ __all__ = [
     "EmitError",
     "EnvironmentFault",
     "InternalError",
+    "ProcessLostError",
     "ProtocolError",
     "SparkLostError",
     "SparkstormError",
@@ -107,6 +109,10 @@ class CheckpointError(WorldError):
 
 class SupersededError(CheckpointError):
     """Another run has taken over the checkpoint of this one, which may write no more."""
+
+
+class ProcessLostError(WorldError):
+    """A process that a task keeps cannot be started, or its keeper cannot be reached."""
 
 
 class CommitError(WorldError):

@@ -6,6 +6,7 @@ from typing import Protocol, TypeAlias, final
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.load import Load, SystemPacket
 from sparkstorm.planning.plan import Plan, Stage, StageKind
+from sparkstorm.processes.client import end_keeper
 from sparkstorm.state.log import ChunkStore, MemoryStore
 from sparkstorm.tasks.job import StageJob
 from sparkstorm.tasks.level import Workshop
@@ -60,10 +61,12 @@ class LocalJobs:
         self._workshop = Workshop(plan)
         self._stores = {} if stores is None else stores
         self._runs = 0
+        self._run = ""
 
     def run(self, batch: BatchInfo, loads: Loads) -> tuple[list[bytes], list[Report]]:
         """Run all stages; return the rows for the driver and what the tasks reported."""
         self._runs += 1
+        self._run = batch.run
         boxes: dict[int, list[bytes]] = {}
         reports: list[Report] = []
         for stage in self._plan.stages:
@@ -89,8 +92,9 @@ class LocalJobs:
         return self._stores
 
     def close(self) -> None:
-        """Tell all bolts that the process ends."""
+        """Tell all bolts that the process ends, and end the processes that they keep."""
         self._workshop.cleanup()
+        end_keeper(self._run)
 
     def _run_stage(
         self,

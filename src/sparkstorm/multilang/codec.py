@@ -51,6 +51,11 @@ class ParentCodec:
         """
         return self._serializer.encode(to_wire(message))
 
+    @property
+    def unread(self) -> int:
+        """How many of the last bytes received are the beginning of a message."""
+        return self._reader.unread
+
     def receive(self, data: bytes) -> Iterator[ChildMessage | Stray]:
         """Take in bytes of the child; yield the messages that are complete, an error in its place.
 

@@ -80,6 +80,11 @@ class FrameReader(Protocol):
         """Return what is left at the end of the stream."""
         ...
 
+    @property
+    def unread(self) -> int:
+        """How many of the last bytes are the beginning of a message."""
+        ...
+
 
 class Serializer(Protocol):
     """How messages are written: Storm's ``ISerializer``."""
@@ -144,6 +149,11 @@ class JsonReader:
                 f"speak the multi-language protocol"
             )
         return found
+
+    @property
+    def unread(self) -> int:
+        """How many of the last bytes are the beginning of a message."""
+        return len(self._buffer) - 1
 
     def close(self) -> list[Frame]:
         """Return the last frame if its ``end`` lacks the line break, else what was begun."""

@@ -32,12 +32,14 @@ class MsgpackReader:
     def __init__(self) -> None:
         library = _library()
         self._unpacker: Any = library.Unpacker(strict_map_key=False, max_buffer_size=1 << 29)
+        self._fed = 0
 
     def feed(self, data: bytes) -> list[Frame]:
         """Take in bytes and return the objects that are complete."""
         found: list[Frame] = []
         try:
             self._unpacker.feed(data)
+            self._fed += len(data)
             for wire in self._unpacker:
                 if not isinstance(wire, dict | list):  # printed text reads as small numbers
                     found.append(Broken(data[:200].decode(errors="replace").strip()))
@@ -46,6 +48,11 @@ class MsgpackReader:
         except Exception as error:
             raise ProtocolError(f"the child wrote what is no msgpack: {error}") from error
         return found
+
+    @property
+    def unread(self) -> int:
+        """How many of the last bytes are the beginning of a message."""
+        return self._fed - int(self._unpacker.tell())
 
     def close(self) -> list[Frame]:
         """Return what is left: a message that was begun is lost."""

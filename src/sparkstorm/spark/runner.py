@@ -34,6 +34,7 @@ from sparkstorm.errors import SparkLostError, SparkstormError
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.passes import check_name
 from sparkstorm.planning.plan import Plan
+from sparkstorm.processes.client import end_keeper
 from sparkstorm.sources.hosted.task import HostedTask
 from sparkstorm.sources.hosted.thread import HostedThread
 from sparkstorm.spark.driver.jvm import Jvm, stop_session
@@ -203,6 +204,7 @@ class Run:
         # 3. the checkpoint is this topology's from now on
         Manifest.of(self.plan).write(self._files)
         # 4. the link for the reader process
+        stack.callback(end_keeper, self._lease.run)
         link = LinkServer(self._server.handle)
         stack.callback(link.close)
         # 5. the query

@@ -1,6 +1,7 @@
 """The life of one task: prepare once, then a batch at a time; the edge that catches user errors."""
 
 import json
+import os
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +20,8 @@ from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.inbox import ACKED, FAILED, Inbox
 from sparkstorm.packets.packet import Kind, Packet
 from sparkstorm.planning.plan import Plan
+from sparkstorm.planning.wiring import wiring_of
+from sparkstorm.processes.client import KeeperClient
 from sparkstorm.state.attributes import AttributeGuard, AttributeKeeper
 from sparkstorm.state.log import StateImage, state_of
 from sparkstorm.state.undo import Call
@@ -48,9 +51,10 @@ class BoltTask:
         plan: the topology's plan.
         component: the bolt's id.
         task: the task's number.
+        owner: the process for whose life the task's kept processes run; this one if None.
     """
 
-    def __init__(self, plan: Plan, component: str, task: int) -> None:
+    def __init__(self, plan: Plan, component: str, task: int, owner: int | None = None) -> None:
         spec = plan.spec(component)
         bolt = cloudpickle.loads(cloudpickle.dumps(spec.component))
         self._plan = plan
@@ -71,7 +75,9 @@ class BoltTask:
             tasks=plan.tasks,
             config=plan.settings(component),
             sources=[(edge.source, edge.stream) for edge in spec.subscriptions],
+            wiring=wiring_of(plan, component),
         )
+        self._owner = os.getpid() if owner is None else owner
         self._state = state_of(plan, component) if spec.is_stateful else None
         self._attributes: AttributeGuard | AttributeKeeper | None = None
 
@@ -102,6 +108,7 @@ class BoltTask:
         inbox = Inbox(packets, self._task, batch, groves)
         self._tracebacks = Tracebacks()
         self._context.batch, self._context.batch_time = batch.number, batch.time
+        self._context.set_processes(KeeperClient(batch.run, self._owner))
         self._emission.begin(inbox)
         if self._state is not None:
             self._state.begin(inbox, ended)

@@ -1,5 +1,7 @@
 """Tasks of hosted spouts: they live in the driver, each on a thread of its own."""
 
+import os
+import secrets
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
@@ -20,6 +22,8 @@ from sparkstorm.packets.columns import CoderError
 from sparkstorm.packets.load import Load
 from sparkstorm.packets.packet import Body
 from sparkstorm.planning.plan import Plan, StreamKey
+from sparkstorm.planning.wiring import wiring_of
+from sparkstorm.processes.client import KeeperClient, end_keeper
 from sparkstorm.sources.blame import DIED_OF_IT, FIRST_TRY, Tries, digests_of
 from sparkstorm.sources.calling import calling
 from sparkstorm.sources.hosted.attempts import Attempts, FailedMessage
@@ -108,6 +112,7 @@ class HostedTask:
         self._log = log
         self._arrived = arrived
         self._spout: Spout = cloudpickle.loads(cloudpickle.dumps(spec.component))
+        self._keeper = secrets.token_hex(8)
         self._is_open = False
         self._at_rest = True
         self._attempts = Attempts()
@@ -172,7 +177,9 @@ class HostedTask:
             tasks=self._plan.tasks,
             config=self._config,
             clock=self._clock,
+            wiring=wiring_of(self._plan, self.component),
         )
+        context.set_processes(KeeperClient(self._keeper, os.getpid()))
         try:
             self._spout.open(self._config, context, _Collector(self))
         except SparkstormError:
@@ -188,6 +195,7 @@ class HostedTask:
         if self._is_open:
             self._is_open = False
             self._spout.close()
+            end_keeper(self._keeper)
 
     def step(self, limit: int) -> bool:
         """Ask for messages once, if fewer than ``limit`` are pending; returns whether any came."""
