@@ -7,5 +7,6 @@ are the components.
 """
 
 from sparkstorm.multilang.shell_bolt import ShellBolt
+from sparkstorm.multilang.shell_spout import ShellSpout
 
-__all__ = ["ShellBolt"]
+__all__ = ["ShellBolt", "ShellSpout"]

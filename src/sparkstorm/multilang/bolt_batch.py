@@ -281,9 +281,7 @@ class BoltBatch:
 
     def _receivers(self, message: Emit) -> tuple[int, ...]:
         targets = self._context.wiring.targets.get(message.stream, {})
-        return tuple(
-            task for target in targets for task in self._context.component_tasks(target)
-        )
+        return tuple(task for target in targets for task in self._context.component_tasks(target))
 
     def _anchors(self, ids: Sequence[str], child: Child) -> list[Tuple] | None:
         """Return the tuples of these ids; None if one of them is of a run that did not count.
@@ -328,7 +326,9 @@ class BoltBatch:
         number = tuple_id.removeprefix(_UNTRACKED)
         if not number.isascii() or not number.isdigit() or child.replaying:
             return False
-        return child.attachment << _ID_BITS < int(number) <= child.attachment << _ID_BITS | self._sent
+        return (
+            child.attachment << _ID_BITS < int(number) <= child.attachment << _ID_BITS | self._sent
+        )
 
     def _tell_stray(self, text: str) -> None:
         self._strays += 1
@@ -348,7 +348,7 @@ class BoltBatch:
                 self._held.add((child.identity, tuple_id), tup)
 
     def _fail_held_of_others(self, identity: str, why: str) -> None:
-        for key in self._held.keys():
+        for key in list(self._held.keys()):
             if key[0] != identity:
                 for tup in self._held.get(key):
                     self._collector.fail(tup, why)

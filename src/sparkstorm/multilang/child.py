@@ -31,11 +31,18 @@ _LEVELS: Final = (5, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
 _MOST_ERROR_TEXT: Final = 2000
 _SEND_BYTES: Final = 64 * 1024
 
-_logger = logger_of(__name__)
-
 
 class ChildLostError(ProtocolError):
-    """The child has ended, hangs, or speaks no protocol; the text says which."""
+    """The child has ended, hangs, or speaks no protocol; the text says which.
+
+    Args:
+        text: what happened.
+        code: how its process ended by itself: an exit code, or a negative signal.
+    """
+
+    def __init__(self, text: str, code: int | None = None) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 @final
@@ -54,6 +61,7 @@ class Child:
 
     def __init__(self, shell: Shell, context: TaskContext) -> None:
         self._context = context
+        self._logger = logger_of(f"sparkstorm.shell.{context.component}")
         self._codec = shell.codec()
         self._process: KeptProcess = context.keep_process(shell.spec(context))
         self._timeout_secs = context.config.subprocess_timeout_secs
@@ -125,7 +133,7 @@ class Child:
             self._check_silence(time.monotonic() - began)
         if output.exit is not None:
             yield from self._messages(self._codec.receive_end())
-            raise ChildLostError(f"its process has ended: {self._how(output.exit)}")
+            raise ChildLostError(f"its process has ended: {self._how(output.exit)}", output.exit)
 
     def expect(self) -> None:
         """From now on the child is to say something within the time-out."""
@@ -158,11 +166,11 @@ class Child:
             for message in heard:
                 match message:
                     case Log():
-                        _logger.log(_LEVELS[message.level], "%s", message.text)
+                        self._logger.log(_LEVELS[message.level], "%s", message.text)
                     case Metrics():
                         self._count(message)
                     case Pid():
-                        _logger.debug("its process has the pid %s", message.pid)
+                        self._logger.debug("its process has the pid %s", message.pid)
                     case _:
                         yield message
         except ProtocolError as error:
@@ -176,7 +184,9 @@ class Child:
             if isinstance(value, int | float) and not isinstance(value, bool):
                 self._context.count(name, value)
             else:
-                _logger.warning("the metric %s has the value %r, which is no number", name, value)
+                self._logger.warning(
+                    "the metric %s has the value %r, which is no number", name, value
+                )
 
     def _hear_errors(self, data: bytes) -> None:
         self._stderr += data
@@ -186,7 +196,7 @@ class Child:
             text = line.decode(errors="replace").rstrip("\r")
             if text:
                 self._last_words = text
-                _logger.info("%s", text)
+                self._logger.info("%s", text)
 
     def _check_silence(self, waited: float) -> None:
         silent = time.monotonic() - self._heard_at
