@@ -55,5 +55,5 @@ def wiring_of(plan: Plan, component: str) -> Wiring:
 
 
 def _edge(grouping: Grouping) -> Edge:
-    named = isinstance(grouping, FieldsGrouping)
-    return Edge(grouping=_NAMES[type(grouping)], fields=grouping.fields if named else ())
+    fields = grouping.fields if isinstance(grouping, FieldsGrouping) else ()
+    return Edge(grouping=_NAMES[type(grouping)], fields=fields)
