@@ -3,7 +3,7 @@
 from typing import Any, final
 
 from sparkstorm.errors import EnvironmentFault, ProtocolError
-from sparkstorm.multilang.framing import Broken, Frame, Wire
+from sparkstorm.multilang.framing import Broken, Frame, Stray, Wire
 
 __all__ = ["MsgpackSerializer"]
 
@@ -27,12 +27,16 @@ class MsgpackSerializer:
 
 @final
 class MsgpackReader:
-    """Reads messages of msgpack; bytes that begin none are an error, since no end is marked."""
+    """Reads messages of msgpack; bytes that begin none are an error, since no end is marked.
+
+    Printed ASCII reads as small numbers, one for each character, so it is told from messages.
+    """
 
     def __init__(self) -> None:
         library = _library()
         self._unpacker: Any = library.Unpacker(strict_map_key=False, max_buffer_size=1 << 29)
-        self._fed = 0
+        self._fed = self._complete = 0
+        self._printed = ""
 
     def feed(self, data: bytes) -> list[Frame]:
         """Take in bytes and return the objects that are complete."""
@@ -41,7 +45,14 @@ class MsgpackReader:
             self._unpacker.feed(data)
             self._fed += len(data)
             for wire in self._unpacker:
-                if not isinstance(wire, dict | list):  # printed text reads as small numbers
+                self._complete = int(self._unpacker.tell())
+                if type(wire) is int and 0 <= wire < 128:
+                    self._printed += chr(wire)
+                    continue
+                if self._printed:
+                    found.append(Stray(self._printed.strip()))
+                    self._printed = ""
+                if not isinstance(wire, dict | list):
                     found.append(Broken(data[:200].decode(errors="replace").strip()))
                     break
                 found.append(wire)
@@ -52,11 +63,11 @@ class MsgpackReader:
     @property
     def unread(self) -> int:
         """How many of the last bytes are the beginning of a message."""
-        return self._fed - int(self._unpacker.tell())
+        return self._fed - self._complete
 
     def close(self) -> list[Frame]:
-        """Return what is left: a message that was begun is lost."""
-        return []
+        """Return what was printed at last; a message that was begun is lost."""
+        return [Stray(self._printed.strip())] if self._printed else []
 
 
 def _library() -> Any:

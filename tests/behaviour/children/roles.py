@@ -225,7 +225,8 @@ def crashing():
     while True:
         command = read()
         if command["command"] == "next":
-            number = int(open(path).read() or 0)
+            with open(path) as file:
+                number = int(file.read() or 0)
             if number < 5:
                 send("emit", tuple=[number], id=str(number), need_task_ids=False)
                 with open(path, "w") as file:

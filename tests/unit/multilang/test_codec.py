@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sparkstorm.errors import ProtocolError
 from sparkstorm.multilang.codec import ChildCodec, ParentCodec
-from sparkstorm.multilang.framing import Stray
+from sparkstorm.multilang.framing import JsonSerializer, Serializer, Stray
 from sparkstorm.multilang.messages import (
     Ack,
     Command,
@@ -24,6 +24,7 @@ from sparkstorm.multilang.messages import (
     TaskIds,
     Unknown,
 )
+from sparkstorm.multilang.msgpack import MsgpackSerializer
 
 IDS = st.text(min_size=1) | st.integers()
 VALUES = st.lists(
@@ -270,3 +271,37 @@ def test_a_frame_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("sparkstorm.multilang.framing._MOST_BYTES", 1000)
     with pytest.raises(ProtocolError, match="without a line 'end'"):
         ParentCodec().receive(b"x" * 2000)
+
+
+# --- msgpack -------------------------------------------------------------------------------------
+
+
+@given(st.lists(CHILD, max_size=4), st.integers(1, 7))
+def test_msgpack_is_read_however_it_is_cut(messages: list[object], size: int) -> None:
+    child, parent = ChildCodec(MsgpackSerializer()), ParentCodec(MsgpackSerializer())
+    written = b"".join(map(child.send, messages))
+    cut = [written[at : at + size] for at in range(0, len(written), size)]
+    assert [message for chunk in cut for message in parent.receive(chunk)] == messages
+
+
+def test_text_printed_between_messages_of_msgpack_is_told() -> None:
+    child, parent = ChildCodec(MsgpackSerializer()), ParentCodec(MsgpackSerializer())
+    assert list(parent.receive(b"splitting\n" + child.send(Sync()))) == [
+        Stray("splitting"),
+        Sync(),
+    ]
+
+
+def test_bytes_that_are_no_msgpack_message_are_an_error() -> None:
+    with pytest.raises(ProtocolError, match="no message"):
+        list(ParentCodec(MsgpackSerializer()).receive("größe".encode()))
+
+
+@pytest.mark.parametrize(
+    "serializer", [JsonSerializer(), MsgpackSerializer()], ids=["json", "msgpack"]
+)
+def test_what_was_begun_is_counted_so_that_it_can_be_read_later(serializer: Serializer) -> None:
+    written = ChildCodec(serializer).send(Ack("1234"))
+    codec = ParentCodec(serializer)
+    assert list(codec.receive(written + written[:5])) == [Ack("1234")]
+    assert codec.unread == 5

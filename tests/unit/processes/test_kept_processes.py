@@ -266,7 +266,10 @@ def test_a_long_path_for_temporary_files_is_no_trouble(
 
 
 def test_the_owner_of_a_process_that_no_jvm_started_is_the_process_itself() -> None:
-    program = "from sparkstorm.processes.owner import *; import os; print(owner_of_worker() == os.getpid())"
+    program = (
+        "from sparkstorm.processes.owner import owner_of_worker; import os; "
+        "print(owner_of_worker() == os.getpid())"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "True\n", done.stderr
     assert owner_of_worker() > 0
