@@ -327,9 +327,9 @@ def test_ticks_reach_the_child_if_somebody_asked_for_them(
 def test_a_missing_interpreter_is_one_clear_error(run_topology: Any, feed: FeederSpout) -> None:
     topology = through(ShellBolt("no-such-ruby split.rb", outputs=["word"]), feed)
     feed.feed(["a"], 1)
-    with run_topology(topology) as play:
-        with pytest.raises(ComponentError, match=r"'shell'.*no-such-ruby split\.rb.*on host"):
-            play.settle()
+    why = r"'shell'.*no-such-ruby split\.rb.*on host"
+    with run_topology(topology) as play, pytest.raises(ComponentError, match=why):
+        play.settle()
 
 
 def test_a_value_that_json_has_not_fails_its_tuple_alone(
