@@ -18,10 +18,11 @@ from sparkstorm.acking.ids import U64, make_root, seeds
 from sparkstorm.acking.ledger import Ledger
 from sparkstorm.acking.shares import Entries
 from sparkstorm.acking.tally import HeldRoots, RootIndex, RootRange, Tally, TallyResult
+from sparkstorm.batches.assembly import make_coordinator
 from sparkstorm.batches.batch_plan import BatchPlan
-from sparkstorm.batches.coordinator import Coordinator
 from sparkstorm.batches.counts import Counts
 from sparkstorm.batches.events.ended_roots import EndedRoots
+from sparkstorm.batches.job_result import JobResult
 from sparkstorm.batches.spout_tasks import SpoutTasks
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import MemoryFiles
@@ -142,7 +143,7 @@ def many_loads(loads: int, ackers: int) -> float:
 def batches(partitions: int, *, spouts: int, each: int = 100) -> float:
     """Plan, finish and commit a batch of so many messages for each partition, four times."""
     plan = plan_of(Splits(each), spouts=spouts, bolts=partitions, partitions=partitions)
-    coordinator = Coordinator(plan, MemoryFiles(), ManualClock())
+    coordinator = make_coordinator(plan, MemoryFiles(), ManualClock())
     coordinator.open(EngineLog())
     spent = 0.0
     for number in range(4):
@@ -153,8 +154,8 @@ def batches(partitions: int, *, spouts: int, each: int = 100) -> float:
         for n, tally in enumerate(tallies):
             mine = roots[roots % np.uint64(len(tallies)) == n]
             tally.add(Entries(mine, seeds(mine)))
-        rows = rows_of(tallies)
-        spent += cpu_secs(lambda n=number, rows=rows: coordinator.finish(n, rows, 1.0))
+        result = JobResult(rows=rows_of(tallies), secs=1.0)
+        spent += cpu_secs(lambda n=number, result=result: coordinator.finish(n, result))
     return spent / 4
 
 

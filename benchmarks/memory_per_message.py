@@ -12,7 +12,9 @@ from benchmarks.run_result import MemoryResult
 from sparkstorm.acking.ids import seeds
 from sparkstorm.acking.shares import Entries
 from sparkstorm.acking.tally import Tally
+from sparkstorm.batches.assembly import make_coordinator
 from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.batches.job_result import JobResult
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import LocalFiles
 from sparkstorm.packets.packet import Kind, PacketWriter
@@ -78,7 +80,7 @@ def _coordinator(path: Path, rounds: int) -> Coordinator:
     )
     plan = make_plan(builder.create_topology(), config=config, partitions=2)
     files = LocalFiles(path.with_name(f"checkpoint-{rounds}"))
-    coordinator = Coordinator(plan, files, ManualClock())
+    coordinator = make_coordinator(plan, files, ManualClock())
     coordinator.open(EngineLog())
     return coordinator
 
@@ -96,4 +98,4 @@ def _batch(coordinator: Coordinator, number: int, *, open_all: bool) -> None:
         held.append(roots[keep])
     tally.hold(np.concatenate(held))
     row = PacketWriter(1).for_driver(Kind.OUTCOME, encode_result(tally.result()))
-    coordinator.finish(number, [row], secs=1.0)
+    coordinator.finish(number, JobResult(rows=[row], secs=1.0))

@@ -158,7 +158,7 @@ class SparkPlay(Play):
         coordinator = self.run._coordinator
         with coordinator._lock:
             if (
-                coordinator._records
+                coordinator._batches
                 or coordinator._taps.waiting
                 or any(t.waiting for t in coordinator.hosted.values())
             ):

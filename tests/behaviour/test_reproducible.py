@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import sparkstorm as ss
 from sparkstorm.acking.anchors import MANY_ROOTS
-from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.batches.assembly import make_coordinator
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.packets.packet import Kind, read_head
@@ -120,7 +120,7 @@ def run(made: ss.Topology, seed: int) -> list[dict[int, list[bytes]]]:
     """Run one batch, each stage on its packets in an order of its own; return what each sent."""
     rng = random.Random(seed)
     plan = make_plan(made, name="t", config=ss.Config(acker_executors=3), partitions=3)
-    coordinator = Coordinator(plan, MemoryFiles(), ManualClock(), run="x")
+    coordinator = make_coordinator(plan, MemoryFiles(), ManualClock(), run="x")
     coordinator.open(EngineLog())
     for task in coordinator.hosted.values():
         task.open()

@@ -1,11 +1,11 @@
 """Messages that kill a later stage while a finished one, which is not run again, holds them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import sparkstorm as ss
-from sparkstorm.batches.poison_search import PoisonSearch
+from sparkstorm.batches.drive import BatchDriver, JobError, Run, Step, obey
+from sparkstorm.batches.job_result import JobResult
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.dead_letters import LetterStore
 from sparkstorm.local.jobs import Loads
@@ -16,11 +16,10 @@ from sparkstorm.state.log import MemoryStore
 from sparkstorm.tasks.dispatch import Delivery
 from sparkstorm.tasks.job import StageJob
 from sparkstorm.tasks.level import Workshop
-from sparkstorm.tasks.report import Report
-from sparkstorm.tasks.state_runs import StateRuns
 from sparkstorm.testing import FeederSpout, LogSpout, ManualClock
 
 TOTAL = 12
+ALONE = "alone in its batch, it ended every process that worked on it"
 MOST = 2
 """How many poisons are looked for in one batch."""
 
@@ -88,11 +87,11 @@ class KeptStages:
         self._written: dict[str, MemoryStore] = {}
         self._runs = 0
 
-    def run(self, batch: BatchInfo, loads: Loads) -> tuple[list[bytes], list[Report]]:
+    def run(self, batch: BatchInfo, loads: Loads) -> JobResult:
         """Run the stages that have not finished yet."""
         if batch.purpose is Purpose.BATCH:
-            return self._run(batch, loads, self._outputs, self._written), []
-        return self._run(batch, loads, {}, {}), []
+            return JobResult(rows=self._run(batch, loads, self._outputs, self._written))
+        return JobResult(rows=self._run(batch, loads, {}, {}))
 
     def commit(self) -> None:
         """Keep the state that was written."""
@@ -104,10 +103,6 @@ class KeptStages:
     def roll_back(self) -> None:
         """Forget what the stages have written."""
         self._outputs, self._written = {}, {}
-
-    def state_runs(self) -> StateRuns:
-        """Nothing to compare: a stage that has finished is not run again."""
-        return StateRuns()
 
     def stores(self) -> Mapping[str, MemoryStore]:
         """The committed state."""
@@ -172,7 +167,7 @@ class Play:
         self.files = files or MemoryFiles()
         self.disk = {} if disk is None else disk
         self.clock = ManualClock()
-        self.searches = 0
+        self.failed_whole = 0
         self.held: list[str] = []
         self.runner = LocalRunner(
             builder.create_topology(),
@@ -205,37 +200,17 @@ class Play:
     def one_batch(self) -> None:
         """Run a planned batch; without its poisons, if there are any."""
         runner = self.runner
-        while not runner.finish(self._rows()):
-            runner.roll_back()
-        runner.apply()
+        runner.drive()
+        driver = BatchDriver(runner.coordinator, runner.plan, self.clock, max_poisons=MOST)
+        obey(driver.drive(runner.number), self._perform)
         runner.commit()
 
-    def _rows(self) -> list[bytes]:
+    def _perform(self, step: Step) -> JobResult:
         try:
-            return self.runner.run_job()
-        except Killed:
-            self.searches += 1
-        coordinator, number = self.runner.coordinator, self.runner.number
-        search = PoisonSearch(coordinator.info(number).ranges, max_poisons=MOST)
-        while not search.hopeless:
-            action = search.action
-            poisons = {poison.root: "it kills" for poison in search.poisons}
-            coordinator.leave_out(number, action.excluded, poisons)
-            probe = action.purpose is not Purpose.BATCH
-            try:
-                rows = self._probe(number, action.purpose) if probe else self.runner.run_job()
-            except Killed:
-                search.failed()
-                continue
-            if not probe:
-                return rows
-            search.passed()
-        raise AssertionError("the search found nobody")
-
-    def _probe(self, number: int, purpose: Purpose) -> list[bytes]:
-        coordinator, jobs = self.runner.coordinator, self.runner._jobs
-        info = replace(coordinator.info(number), purpose=purpose)
-        return jobs.run(info, coordinator.loads(number))[0]
+            return self.runner.perform(step)
+        except Killed as killed:
+            self.failed_whole += isinstance(step, Run) and step.info.excluded == ()
+            raise JobError("it kills") from killed
 
 
 def numbers() -> LogSpout:
@@ -255,8 +230,8 @@ def test_a_held_poison_is_condemned_with_its_batch() -> None:
     assert (statistics.acked, statistics.given_up) == (TOTAL - 1, 1)
     assert statistics.failures == {"lost": 1}
     [letter] = LetterStore(play.files).letters()
-    assert (letter.values, letter.failure.message) == ((5,), "it kills")
-    assert play.searches == 1
+    assert (letter.values, letter.failure.message) == ((5,), ALONE)
+    assert play.failed_whole == 2
 
 
 def test_what_is_held_of_a_condemned_message_is_dropped() -> None:
@@ -285,7 +260,7 @@ def test_what_is_held_behind_the_last_poison_is_charged_with_no_try() -> None:
     statistics = play.run()
     assert (statistics.acked, statistics.given_up) == (TOTAL - 4, 4)
     assert statistics.failures["lost"] >= 4
-    assert play.searches == 2
+    assert play.failed_whole == 4  # a search begins with two
 
 
 def test_the_next_driver_condemns_a_held_poison_and_drops_it() -> None:
@@ -297,9 +272,9 @@ def test_the_next_driver_condemns_a_held_poison_and_drops_it() -> None:
     after = Play(numbers(), deadly={5}, files=before.files, disk=before.disk, max_retries=1)
     statistics = after.run()
     assert (statistics.acked, statistics.given_up) == (TOTAL - 1, 1)
-    assert [letter.failure.message for letter in LetterStore(after.files).letters()] == ["it kills"]
+    assert [letter.failure.message for letter in LetterStore(after.files).letters()] == [ALONE]
     assert after.held == [without(5)], "held once, by this driver"
-    assert after.searches == 0
+    assert after.failed_whole == 0
 
 
 def test_a_message_whose_tuple_was_left_out_with_a_poison_fails_at_once() -> None:

@@ -13,6 +13,7 @@ from sparkstorm.acking.ids import make_root, seeds
 from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.acking.shares import Entries
 from sparkstorm.acking.tally import RootRange, Tally
+from sparkstorm.batches.job_result import JobResult
 from sparkstorm.local.jobs import Loads
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.packets.batch_info import BatchInfo
@@ -20,8 +21,6 @@ from sparkstorm.planning.plan import Plan, StageKind
 from sparkstorm.state.log import MemoryStore
 from sparkstorm.tasks.job import StageJob
 from sparkstorm.tasks.level import Workshop
-from sparkstorm.tasks.report import Report
-from sparkstorm.tasks.state_runs import StateRuns
 from sparkstorm.testing import Faults, FeederSpout, LogSpout, ManualClock, QueueSpout, Simulation
 from sparkstorm.testing.shared import Shared
 
@@ -185,7 +184,7 @@ class TwoProcesses:
         self._written: dict[str, MemoryStore] = {}
         self._jobs = 0
 
-    def run(self, batch: BatchInfo, loads: Loads) -> tuple[list[bytes], list[Report]]:
+    def run(self, batch: BatchInfo, loads: Loads) -> JobResult:
         """Run all stages in the chosen process, from the committed state."""
         self._jobs += 1
         self._written = {}
@@ -202,7 +201,7 @@ class TwoProcesses:
             mine = loads.get(0, ()) if stage.kind is StageKind.READ else ()
             sent, _ = job.run(boxes.get(0, []), mine)
             boxes = {0: [data for _, data in sent]}
-        return boxes[0], []
+        return JobResult(rows=boxes[0])
 
     def commit(self) -> None:
         """Keep what the last job wrote."""
@@ -211,10 +210,6 @@ class TwoProcesses:
     def roll_back(self) -> None:
         """Forget what the last job wrote."""
         self._written = {}
-
-    def state_runs(self) -> StateRuns:
-        """One run of each stage at a time: a job that fails is started from its beginning."""
-        return StateRuns()
 
     def stores(self) -> Mapping[str, MemoryStore]:
         """The committed state."""

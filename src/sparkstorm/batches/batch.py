@@ -1,159 +1,234 @@
-"""A batch as the coordinator sees it, between its plan and its commit."""
+"""A batch: the phases from its plan to its commit, as a table; an event out of turn raises.
 
-import json
-from collections import Counter
+::
+
+    RECOVERED ─STARTED─► PLANNED ─WRITTEN─► DURABLE ─RAN─► RAN ─JUDGED─► JUDGED ─DECIDED─► DECIDED
+        │                                    ▲ ▲            │                                │
+        │                                    │ ╰─ROLLED_BACK╯                             APPLIED
+        │                                    ╰──────STARTED (run again) from any of these    ▼
+        ╰──────────COMMITTED─────────► COMMITTED ◄──────────────COMMITTED────────────── APPLIED
+
+Spark decides when: it asks what to read (STARTED), calls ``foreachBatch`` (RAN to APPLIED), and by
+asking for the next batch it shows that this one is COMMITTED. If Spark cannot commit, it starts the
+batch once more, whatever its phase. A batch that an earlier driver planned is RECOVERED until Spark
+shows which of the two it is.
+"""
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import final
+from enum import StrEnum
+from typing import Final, final
 
 import numpy as np
 
 from sparkstorm.acking.failed import FailedRoots
-from sparkstorm.acking.ids import U64
 from sparkstorm.acking.ledger import Verdicts
-from sparkstorm.acking.lineage import Indexes
-from sparkstorm.acking.tally import RootRange, TallyResult, merge_ranges
+from sparkstorm.acking.tally import RootRange
 from sparkstorm.batches.batch_plan import BatchPlan
+from sparkstorm.batches.job_result import Answers, JobResult
+from sparkstorm.batches.left_out import LeftOut
 from sparkstorm.batches.recovery.carry_over import ended_by
 from sparkstorm.batches.recovery.decision import Decision
-from sparkstorm.errors import AttributeStateError, BatchError, ComponentError, SparkstormError
+from sparkstorm.batches.repeats import Repeats
+from sparkstorm.errors import BatchError, InternalError
 from sparkstorm.packets.batch_info import BatchInfo
-from sparkstorm.packets.packet import Kind, Packet
-from sparkstorm.sources.planned import runs_of
-from sparkstorm.tasks.acker import decode_result
-from sparkstorm.tasks.report import Report
 from sparkstorm.tasks.state_runs import Place
 from sparkstorm.texts.logs import logger_of
-from sparkstorm.verdicts import Failure, Reason
 
-__all__ = ["BatchRecord"]
+__all__ = ["NEXT", "Batch", "BatchTimes", "Event", "Phase"]
 
 _MAX_DIFFERED = 10
 """How often a batch is rolled back for runs that differ, before the query is started anew."""
 
 _logger = logger_of(__name__)
 
-_FATAL: dict[str, type[SparkstormError]] = {
-    "AttributeStateError": AttributeStateError,
-    "ComponentError": ComponentError,
+
+class Phase(StrEnum):
+    """Where a batch stands."""
+
+    RECOVERED = "recovered"
+    """An earlier driver planned it; Spark has not shown yet whether it is committed."""
+    PLANNED = "planned"
+    """Its plan is made, and not yet in the checkpoint: Spark must not hear of it."""
+    DURABLE = "durable"
+    """Its plan is in the checkpoint: its job may run."""
+    RAN = "ran"
+    """Its job has returned, and all ackers have answered."""
+    JUDGED = "judged"
+    """Its result is taken as it is: nothing is rolled back any more."""
+    DECIDED = "decided"
+    """Its outcome is in the checkpoint: another driver would give the same verdicts."""
+    APPLIED = "applied"
+    """All committers have applied it, or there are none: Spark may commit."""
+    COMMITTED = "committed"
+    """Spark has committed it: its verdicts may go out."""
+
+
+class Event(StrEnum):
+    """What happens to a batch."""
+
+    STARTED = "started"
+    """Spark asks what to read, the first time or once more: the batch is not committed."""
+    WRITTEN = "written"
+    RAN = "ran"
+    ROLLED_BACK = "rolled back"
+    JUDGED = "judged"
+    DECIDED = "decided"
+    APPLIED = "applied"
+    COMMITTED = "committed"
+
+
+NEXT: Final[dict[tuple[Phase, Event], Phase]] = {
+    (Phase.RECOVERED, Event.STARTED): Phase.PLANNED,
+    (Phase.RECOVERED, Event.COMMITTED): Phase.COMMITTED,
+    (Phase.PLANNED, Event.STARTED): Phase.PLANNED,  # the checkpoint could not be written to
+    (Phase.PLANNED, Event.WRITTEN): Phase.DURABLE,
+    (Phase.DURABLE, Event.STARTED): Phase.DURABLE,
+    (Phase.DURABLE, Event.RAN): Phase.RAN,
+    (Phase.DURABLE, Event.ROLLED_BACK): Phase.DURABLE,
+    (Phase.RAN, Event.STARTED): Phase.DURABLE,
+    (Phase.RAN, Event.ROLLED_BACK): Phase.DURABLE,
+    (Phase.RAN, Event.JUDGED): Phase.JUDGED,
+    (Phase.JUDGED, Event.STARTED): Phase.DURABLE,
+    (Phase.JUDGED, Event.DECIDED): Phase.DECIDED,
+    (Phase.DECIDED, Event.STARTED): Phase.DURABLE,
+    (Phase.DECIDED, Event.APPLIED): Phase.APPLIED,
+    (Phase.APPLIED, Event.STARTED): Phase.DURABLE,
+    (Phase.APPLIED, Event.COMMITTED): Phase.COMMITTED,
 }
+"""The phase that follows on an event; an event that is not here is out of turn."""
 
 
 @final
 @dataclass(slots=True)
-class BatchRecord:
-    """What is known of a batch that is not committed yet.
+class BatchTimes:
+    """When the steps of a batch were taken, by the driver's clock.
+
+    Attributes:
+        planned: when it was planned; None if an earlier driver did.
+        started: when Spark first asked what to read.
+        job_secs: how long its job took, the last time.
+        ran: when its job had returned, the last time.
+    """
+
+    planned: float | None = None
+    started: float | None = None
+    job_secs: float = 0.0
+    ran: float = 0.0
+
+    def cycle_secs(self, committed: float) -> float:
+        """Return the time from plan to commit, without runs that failed in between.
+
+        Spark's own files of a batch are written before and after the job, perhaps far away.
+        Returns 0 if the times are not known.
+        """
+        if self.planned is None or self.started is None or not self.job_secs:
+            return 0.0
+        return (self.started - self.planned) + self.job_secs + (committed - self.ran)
+
+
+@final
+@dataclass(slots=True)
+class Batch:
+    """One batch until its commit: its phase, and the facts that the coordinator needs of it.
 
     Attributes:
         plan: what is run.
-        durable: whether the plan is written down.
-        excluded: what is left out of it, since its job failed with it.
-        differed: how often it was rolled back since runs of one stage differed.
-        tries: how often it was run, if it was rolled back; exactly once only.
-        failed: how often each root failed in it, while others were rolled back with it.
-        given_up: roots that are left out since they failed too often, and how; exactly once only.
-        decision: what it happens with, if that is decided; exactly once only.
-        poisons: roots that failed the job on their own, with what each did.
-        results: what its ackers said; None until its job is done.
-        tapped: the packets of tapped components, in order.
-        secs: how long its job took, the last time if it ran several times.
-        planned: when it was planned; None if an earlier driver did.
-        asked: when Spark first asked what to read.
-        finished: when its job was done, the last time.
-        reports: what its tasks reported.
-        recovered: the whole plan of an earlier driver, whose batch this still is; ``plan`` is the
-            part that can be run again.
+        phase: where the batch stands; only :meth:`advance` changes it.
+        predecessor: the whole plan of an earlier driver, while the batch is RECOVERED; ``plan`` is
+            the part that this driver can run again.
+        search: the roots that a search for poisons leaves out.
+        repeats: how often the batch was run, and what failed meanwhile; exactly once only.
+        decision: the content that the batch must have; exactly once only.
+        answers: of the ackers, when its job has run.
+        differed: how often the batch was rolled back since runs of one stage differed.
+        times: when its steps were taken.
     """
 
     plan: BatchPlan
-    durable: bool = True
-    excluded: tuple[RootRange, ...] = ()
-    poisons: Mapping[int, str] = field(default_factory=dict)
-    differed: int = 0
-    tries: int = 1
-    failed: Counter[int] = field(default_factory=Counter)
-    given_up: FailedRoots = field(default_factory=FailedRoots.none)
+    phase: Phase = Phase.PLANNED
+    predecessor: BatchPlan | None = None
+    search: LeftOut = field(default_factory=LeftOut)
+    repeats: Repeats = field(default_factory=Repeats)
     decision: Decision | None = None
-    results: list[TallyResult] | None = None
-    tapped: list[Packet] = field(default_factory=list)
-    secs: float = 0.0
-    planned: float | None = None
-    asked: float | None = None
-    finished: float = 0.0
-    reports: Sequence[Report] = ()
-    recovered: BatchPlan | None = None
+    answers: Answers = field(default_factory=Answers)
+    differed: int = 0
+    times: BatchTimes = field(default_factory=BatchTimes)
+
+    def advance(self, event: Event) -> None:
+        """Go on to the next phase.
+
+        Raises:
+            InternalError: the event is out of turn.
+        """
+        following = NEXT.get((self.phase, event))
+        if following is None:
+            raise InternalError(f"batch {self.plan.number} is {self.phase}, and cannot be {event}")
+        self.phase = following
+
+    def start(self, now: float) -> None:
+        """Note that Spark is about to run the batch, for the first time or once more."""
+        self.advance(Event.STARTED)
+        self.differed = 0
+        if self.times.started is None:
+            self.times.started = now
+
+    def leave_out(self, excluded: Sequence[RootRange], poisons: Mapping[int, str]) -> None:
+        """Leave roots out of the next run; they replace the roots left out before."""
+        self.search = LeftOut(tuple(excluded), dict(poisons))
+
+    def ran(self, result: JobResult, ackers: int, now: float) -> None:
+        """Take the result of the job.
+
+        Raises:
+            SparkstormError: a fault of the user's that must stop the topology.
+            BatchError: not all ackers have answered.
+        """
+        self.answers = result.answers(self.plan.number, ackers)
+        self.times.job_secs, self.times.ran = result.secs, now
+        self.advance(Event.RAN)
 
     @property
     def matters(self) -> bool:
-        """Whether anybody has to wait for it: not if it was planned for ticks alone."""
-        return bool(self.plan.loads or self.plan.signals) or self.recovered is not None
+        """Whether a draining run has to wait for the batch: not if it was planned for ticks."""
+        return bool(self.plan.loads or self.plan.signals) or self.phase is Phase.RECOVERED
 
     @property
     def info(self) -> BatchInfo:
-        """What its tasks need to know."""
-        return self.plan.info(self.left_out, self.tries)
+        """The facts that its tasks need to know."""
+        return self.plan.info(self.left_out.ranges, self.repeats.tries)
 
     @property
-    def left_out(self) -> tuple[RootRange, ...]:
-        """The roots that it is run without."""
-        if self.decision is not None:
-            return self.decision.excluded
-        if not len(self.given_up):
-            return merge_ranges(self.excluded)
-        given_up = runs_of(self.given_up.roots.astype(np.int64))
-        return merge_ranges([*self.excluded, *(RootRange(a, b - a) for a, b in given_up)])
+    def left_out(self) -> LeftOut:
+        """The roots that the batch is run without. What was decided stays decided."""
+        if self.decision is None:
+            return replace(self.search, given_up=self.repeats.given_up)
+        decided = self.decision
+        return LeftOut(decided.excluded, self.search.poisons, decided.given_up)
 
     @property
     def holders(self) -> frozenset[int]:
-        """The tasks that hold roots of it beyond its end."""
-        held = [result.held.holders for result in self.results or ()]
+        """The tasks that hold roots of the batch beyond its end."""
+        held = [result.held.holders for result in self.answers.results]
         return frozenset(np.unique(np.concatenate(held)).tolist() if held else ())
 
-    def cycle_secs(self, committed: float) -> float:
-        """How long it took from its plan to its commit, without what failed in between.
-
-        Spark's files of a batch are written before and after its job, and may be far away. Returns
-        0 if nobody took the time.
-        """
-        if self.planned is None or self.asked is None or not self.secs:
-            return 0.0
-        return (self.asked - self.planned) + self.secs + (committed - self.finished)
-
     def failing(self) -> FailedRoots:
-        """The roots that failed although they were not left out; to be asked after its job."""
-        failed = ended_by(self.plan, self.results or ()).failed
+        """Return the roots that failed in the job although they were not left out."""
+        failed = ended_by(self.plan, self.answers.results).failed
         return failed.select(~self.info.is_excluded(failed.roots))
 
-    def note_failing(self, failing: FailedRoots) -> Indexes:
-        """Count these failures; return for each root how often it was tried, before, too.
-
-        A message is tried when it fails by itself, not when others are rolled back with it.
-        """
-        counted = np.array([failure.counted for failure in failing.causes], np.bool_)
-        self.failed.update(failing.roots[counted[failing.which]].tolist())
-        before = self.plan.info().attempts(failing.roots)
-        return before + self._times_failed(failing) - 1
-
     def repeat(self, without: FailedRoots) -> None:
-        """Run it again whole, as the next attempt at its messages, without some of them for good.
+        """Roll back, to run all again as the next attempt, ``without`` some roots for good."""
+        self.advance(Event.ROLLED_BACK)
+        self.repeats.repeat(without)
 
-        The attempt of a failure in here counts from 1 within the batch.
-        """
-        times = self._times_failed(without)
-        for attempt in np.unique(times).tolist():
-            last = partial(replace, final=True, attempt=attempt)
-            gone = without.select(times == attempt).changed(last)
-            self.given_up = FailedRoots.merge([gone, self.given_up])
-        self.tries += 1
-        self.results = None
-
-    def note_differing(self, places: Sequence[Place]) -> None:
-        """Note that Spark ran stages twice and that the runs differ: none of it may be used.
+    def start_over(self, places: Sequence[Place]) -> None:
+        """Roll back, since Spark ran stages twice and the runs differ: no result may be used.
 
         Raises:
             BatchError: it happened too often.
         """
+        self.advance(Event.ROLLED_BACK)
         self.differed += 1
         stages = ", ".join(f"stage {stage} in partition {partition}" for stage, partition in places)
         what = (
@@ -169,73 +244,11 @@ class BatchRecord:
             )
         _logger.warning("%s: the batch is rolled back and run again", what)
 
-    def _times_failed(self, failing: FailedRoots) -> Indexes:
-        """How often each of these has failed in it, once at least."""
-        return np.array([self.failed[root] or 1 for root in failing.roots.tolist()], np.int64)
-
-    def take_over(self, decision: Decision) -> None:
-        """Take up what an earlier driver has decided about it."""
+    def adopt(self, decision: Decision) -> None:
+        """Run the batch with the content that an earlier driver decided on."""
         self.decision, self.plan = decision, replace(self.plan, time=decision.time)
-        self.given_up, self.tries = decision.given_up, decision.tries
+        self.repeats = Repeats(tries=decision.tries, given_up=decision.given_up)
 
-    def take_in(self, rows: Sequence[bytes], ackers: int) -> list[bytes]:
-        """Take in the rows that its job returned; return those of the ackers.
-
-        Raises:
-            SparkstormError: a fault of the user's that must stop the topology.
-            BatchError: the outcome is not whole.
-        """
-        packets = [Packet.decode(row) for row in rows]
-        for packet in packets:
-            if packet.head.kind is Kind.FATAL:
-                raise _fatal(packet.payload())
-        results = [decode_result(p) for p in packets if p.head.kind is Kind.OUTCOME]
-        if len(results) != ackers:
-            raise BatchError(
-                f"batch {self.plan.number}: {len(results)} of {ackers} ackers answered"
-            )
-        self.results = results
-        tapped = (packet for packet in packets if packet.head.kind is Kind.DATA)
-        self.tapped = sorted(tapped, key=lambda packet: packet.head.order)
-        return [r for r, p in zip(rows, packets, strict=True) if p.head.kind is Kind.OUTCOME]
-
-    def with_poisons(self, verdicts: Verdicts) -> Verdicts:
-        """Say in the verdicts on its poisons what they did, and that it is the last word.
-
-        And on what was given up, why; and on what was left out beside them, that it was no try.
-        """
-        spared = FailedRoots.alike(self._spared(verdicts.failed), _LEFT_OUT)
-        failed = FailedRoots.merge([self.given_up, spared, verdicts.failed])
-        poisons = {
-            root: replace(failed[root], message=what, final=True)
-            for root, what in self.poisons.items()
-            if root in failed
-        }
-        return Verdicts(verdicts.acked, FailedRoots.merge([FailedRoots.of(poisons), failed]))
-
-    def _spared(self, failed: FailedRoots) -> U64:
-        """Those of the lost roots that only were in the way when it was run without its poisons.
-
-        This cannot go on for ever: poisons are charged and given up, and without any poison some
-        messages of the batch did run, and were charged if they failed. If neither is so, what was
-        left out is charged like whatever else is lost.
-        """
-        left_out = sum(span.count for span in self.left_out)
-        if not self.poisons and left_out >= sum(span.count for span in self.plan.ranges):
-            return np.empty(0, np.uint64)
-        lost = np.array([why.reason is Reason.LOST for why in failed.causes], np.bool_)
-        roots = failed.roots[lost[failed.which]]
-        absent = self.info.is_excluded(roots) & ~np.isin(roots, [*map(np.uint64, self.poisons)])
-        return roots[absent]
-
-
-_LEFT_OUT = Failure(
-    reason=Reason.LOST,
-    message="it was left out of its batch, which failed with other messages, and did not run",
-    counted=False,
-)
-
-
-def _fatal(payload: bytes) -> SparkstormError:
-    data = json.loads(payload)
-    return _FATAL.get(data["kind"], BatchError)(data["message"])
+    def explained(self, verdicts: Verdicts) -> Verdicts:
+        """Return the verdicts with the reasons why roots were left out."""
+        return self.left_out.explained(verdicts, self.plan)

@@ -33,6 +33,11 @@ class Counts:
         self.emitted += plan.messages
         self.retried += sum(p.load.count for p in plan.loads if p.attempt > 1)
 
+    def note_batch(self, messages: int, secs: float) -> None:
+        """Count a committed batch."""
+        self.batches += 1
+        self.batch_secs, self.batch_messages = secs, messages
+
     def note_failed(self, failed: FailedRoots) -> None:
         """Count failed attempts by their reason."""
         self.failed += len(failed)

@@ -7,7 +7,10 @@ from typing import final
 from sparkstorm.errors import CheckpointError, SparkstormError
 from sparkstorm.texts.user_errors import message_of
 
-__all__ = ["Fault"]
+__all__ = ["NO_PLAN", "NO_VERDICTS", "Fault"]
+
+NO_VERDICTS = "messages could not be given their verdicts"
+NO_PLAN = "no batch could be planned"
 
 
 @final
@@ -24,6 +27,11 @@ class Fault:
     def __bool__(self) -> bool:
         return self._error is not None
 
+    def check(self) -> None:
+        """Raise the error that was kept, if there is one."""
+        if self._error is not None:
+            raise self._error
+
     @contextmanager
     def kept(self, what: str) -> Iterator[None]:
         """Keep what is raised, and raise it whenever anything is to be begun again.
@@ -31,8 +39,7 @@ class Fault:
         Args:
             what: what could not be done then, for people.
         """
-        if self._error is not None:
-            raise self._error
+        self.check()
         try:
             yield
         except SparkstormError as error:

@@ -36,9 +36,11 @@ from typing import final
 from sparkstorm.acking.tally import RootRange
 from sparkstorm.packets.batch_info import Purpose
 
-__all__ = ["Action", "Poison", "PoisonSearch", "TimeLimits"]
+__all__ = ["MAX_POISONS", "Action", "Poison", "PoisonSearch", "TimeLimits"]
 
-_MAX_POISONS = 16
+MAX_POISONS = 16
+"""How many poisons one search looks for."""
+
 _MAX_MISTAKES = 3
 
 
@@ -118,7 +120,7 @@ class PoisonSearch:
         ranges: Sequence[RootRange],
         *,
         hung: bool = False,
-        max_poisons: int = _MAX_POISONS,
+        max_poisons: int = MAX_POISONS,
     ) -> None:
         self._ranges = tuple(sorted(ranges))
         self._count = sum(span.count for span in self._ranges)

@@ -16,6 +16,7 @@ from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.hosted.task import HostedTask
 from sparkstorm.sources.partitioned.task import PartitionedTask
+from sparkstorm.sources.replayed.replays import Replays
 from sparkstorm.tasks.report import LogLine
 
 __all__ = ["Deliver", "SpoutTasks"]
@@ -46,8 +47,12 @@ class SpoutTasks:
         deliver: Deliver | None,
         on_log: Callable[[LogLine], None],
     ) -> None:
+        self.arrived = arrived
+        self.replays = Replays(plan, office)
         self.hosted: dict[int, HostedTask] = {}
         self.partitioned: dict[int, PartitionedTask] = {}
+        self._plan = plan
+        self._office = office
         self._counts = counts
         self._deliver = deliver or (lambda task, acked, failed: task.deliver(acked, failed))
         self._first_failures = FirstFailures(on_log)
@@ -69,23 +74,52 @@ class SpoutTasks:
     @property
     def pending(self) -> int:
         """Messages given out and neither acked nor given up."""
-        return sum(task.pending for task in self)
+        return sum(task.pending for task in self) + self.replays.pending
 
     @property
     def given_up(self) -> int:
         """Messages that will not be tried again."""
-        return sum(task.given_up for task in self)
+        return sum(task.given_up for task in self) + self.replays.given_up
 
     @property
     def left_failed(self) -> int:
         """Messages that failed and that their hosted spouts have not emitted again."""
         return sum(task.left_failed for task in self.hosted.values())
 
+    @property
+    def dead_letters(self) -> tuple[int, int]:
+        """How many dead letters were written, and how many of them a sink refused."""
+        return self._office.written, self._office.sink_faults
+
+    def open(self, was: BatchPlan | None, now: float) -> None:
+        """Open the partitioned spouts and look for requests of replays.
+
+        Args:
+            was: the last plan of the driver before, with the progress of each task.
+            now: the time.
+        """
+        for number, task in self.partitioned.items():
+            owner = self._plan.name_of(number)
+            outstanding = () if was is None else was.outstanding
+            owed = [item for item in outstanding if item.owner == owner]
+            task.open(None if was is None else was.cursors.get(owner), owed, now)
+        self.replays.look(now)
+
+    def close(self) -> None:
+        """Close the partitioned spouts; hosted ones are closed by whoever runs them."""
+        for task in self.partitioned.values():
+            task.spout.close()
+
+    def look(self, now: float) -> None:
+        """Look for new requests of replays."""
+        self.replays.look(now)
+
     def drained(self, *, fresh: bool) -> bool:
         """Whether nothing is pending, and if ``fresh`` messages are wanted, none will come."""
         if fresh:
-            return all(task.drained for task in self)
-        return not any(task.waiting for task in self.hosted.values()) and not self.pending
+            return not self.replays.busy and all(task.drained for task in self)
+        waiting = any(task.waiting for task in self.hosted.values())
+        return not waiting and not any(task.pending for task in self)
 
     def give(self, verdicts: Verdicts, now: float) -> None:
         """Give each task the verdicts on its messages."""
@@ -103,6 +137,7 @@ class SpoutTasks:
                 self._deliver(task, acked, mine)
             else:
                 task.deliver(acked, mine, now)
+        self.replays.deliver(verdicts.acked, verdicts.failed, now)
 
     def ack_untracked(self, plan: BatchPlan) -> None:
         """Ack the splits of a batch of an untracked topology; hosted messages are acked already."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import SEQUENCE_BITS, task_of
 from sparkstorm.acking.lineage import Indexes
-from sparkstorm.batches.batch import BatchRecord
+from sparkstorm.batches.batch import Batch
 from sparkstorm.batches.journal import Journal
 from sparkstorm.batches.recovery.decision import Decision
 from sparkstorm.checkpoint.files import CheckpointFiles
@@ -33,9 +33,9 @@ from sparkstorm.texts.credentials import untold
 from sparkstorm.texts.logs import logger_of
 from sparkstorm.verdicts import Failure
 
-__all__ = ["Pause", "Transactions"]
+__all__ = ["Transactions", "Wait"]
 
-Pause = Callable[[float], None]
+Wait = Callable[[float], None]
 """Waits so many seconds; raises if the run is being stopped meanwhile."""
 
 _MAX_WAIT_SECS = 5.0
@@ -91,67 +91,62 @@ class Transactions:
             except Exception as error:  # noqa: BLE001 - user code, and everything is applied
                 _logger.warning("committer %r could not disconnect: %s", name, error)
 
-    def judge(self, record: BatchRecord) -> float | None:
+    def judge(self, batch: Batch) -> float | None:
         """Return None if a batch is whole, else the seconds after which to run it again.
 
         Raises:
             ComponentError: a bolt holds tuples beyond the batch.
             CheckpointError: it was decided on earlier, and cannot be repeated.
         """
-        failing = record.failing()
+        failing = batch.failing()
         if not len(failing):
-            self._check_held(record)
+            self._check_held(batch)
             return None
-        tried = record.note_failing(failing)
+        tried = batch.repeats.note_failing(failing, batch.plan)
         last, wait = self._last_tries(failing, tried)
         beyond = failing.select(last)
-        if len(beyond) and record.decision is not None:
-            raise _unrepeatable(record, beyond)
-        self._tell(record, failing, len(beyond), wait)
-        record.repeat(without=beyond)
+        if len(beyond) and batch.decision is not None:
+            raise _unrepeatable(batch, beyond)
+        self._tell(batch, failing, len(beyond), wait)
+        batch.repeat(without=beyond)
         return wait
 
-    def decide(self, record: BatchRecord) -> None:
+    def decide(self, batch: Batch) -> None:
         """Make it durable what a whole batch has done, if it was not decided on before.
 
         A committer that was added since then gets what this run has staged.
         """
-        staged = self._staged(record.tapped)
-        decision = record.decision or Decision(
-            time=record.plan.time,
-            excluded=record.left_out,
-            given_up=record.given_up,
-            tries=record.tries,
+        staged = self._staged(batch.answers.tapped)
+        decision = batch.decision or Decision(
+            time=batch.plan.time,
+            excluded=batch.left_out.ranges,
+            given_up=batch.repeats.given_up,
+            tries=batch.repeats.tries,
         )
         decision = replace(decision, staged={**staged, **decision.staged})
-        self._journal.write_decision(record.plan.number, decision.to_bytes())
-        record.decision = decision
+        self._journal.write_decision(batch.plan.number, decision.to_bytes())
+        batch.decision = decision
 
-    def carry_on(self, record: BatchRecord) -> None:
-        """Make the decision of an earlier driver one of this driver's own."""
-        assert record.decision is not None  # noqa: S101 - whoever calls has looked
-        self._journal.write_decision(record.plan.number, record.decision.to_bytes())
-
-    def apply(self, record: BatchRecord, pause: Pause) -> None:
+    def apply(self, batch: Batch, pause: Wait) -> None:
         """Have the committers apply a batch that was decided on.
 
         Raises:
             CommitError: one could not, as often as its retry policy lets it try.
             SupersededError: another run has taken over the checkpoint.
         """
-        assert record.decision is not None  # noqa: S101 - decide goes before
-        for name, staged in record.decision.staged.items():
+        assert batch.decision is not None  # noqa: S101 - decide goes before
+        for name, staged in batch.decision.staged.items():
             transaction = Transaction(
-                txid=record.plan.number,
+                txid=batch.plan.number,
                 owner=f"{self._plan.name}/{self._owner}/{name}",
-                time=record.decision.time,
+                time=batch.decision.time,
             )
             self._commit(name, transaction, staged, pause)
         self._journal.check()
 
-    def _check_held(self, record: BatchRecord) -> None:
-        if record.holders:
-            names = sorted({self._plan.component_of(task) for task in record.holders})
+    def _check_held(self, batch: Batch) -> None:
+        if batch.holders:
+            names = sorted({self._plan.component_of(task) for task in batch.holders})
             raise ComponentError(
                 f"{', '.join(map(repr, names))} held tuples beyond their batch, which with "
                 f"processing.guarantee exactly-once must be whole when it ends: ack or fail each "
@@ -182,12 +177,12 @@ class Transactions:
         wait = policy.wait(failure, attempt=tried, key=root)
         return None if wait is None else min(wait, _MAX_WAIT_SECS)
 
-    def _tell(self, record: BatchRecord, failing: FailedRoots, beyond: int, wait: float) -> None:
+    def _tell(self, batch: Batch, failing: FailedRoots, beyond: int, wait: float) -> None:
         _logger.warning(
             "batch %s: rolled back, since %s of %s messages failed (%s); run again in %.1f s%s",
-            record.plan.number,
+            batch.plan.number,
             len(failing),
-            record.plan.messages,
+            batch.plan.messages,
             failing.first,
             wait,
             f" without {beyond} that failed too often" if beyond else "",
@@ -203,7 +198,7 @@ class Transactions:
                 found.setdefault(name, []).extend(column.to_list())
         return {name: cloudpickle.dumps(values) for name, values in sorted(found.items())}
 
-    def _commit(self, name: str, transaction: Transaction, staged: bytes, pause: Pause) -> None:
+    def _commit(self, name: str, transaction: Transaction, staged: bytes, pause: Wait) -> None:
         attempt = 1
         while True:
             self._journal.check()
@@ -225,9 +220,9 @@ class Transactions:
             attempt += 1
 
 
-def _unrepeatable(record: BatchRecord, beyond: FailedRoots) -> CheckpointError:
+def _unrepeatable(batch: Batch, beyond: FailedRoots) -> CheckpointError:
     return CheckpointError(
-        f"batch {record.plan.number} was decided on before Spark committed it, so its committers "
+        f"batch {batch.plan.number} was decided on before Spark committed it, so its committers "
         f"may have applied it; it cannot be repeated as it was, since of its messages "
         f"{len(beyond)} failed now ({beyond.first}). Mend that, and start the "
         f"topology again on the same checkpoint"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeAlias, final
 
+from sparkstorm.batches.job_result import JobResult
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.load import Load, SystemPacket
 from sparkstorm.planning.plan import Plan, Stage, StageKind
@@ -11,7 +12,6 @@ from sparkstorm.state.log import ChunkStore, MemoryStore
 from sparkstorm.tasks.job import StageJob
 from sparkstorm.tasks.level import Workshop
 from sparkstorm.tasks.report import Report
-from sparkstorm.tasks.state_runs import StateRuns
 
 __all__ = ["Jobs", "Loads", "LocalJobs"]
 
@@ -22,8 +22,12 @@ Loads: TypeAlias = Mapping[int, Sequence[Load | SystemPacket]]
 class Jobs(Protocol):
     """What Spark is to the driver: runs the job of a batch, keeps the state that it wrote."""
 
-    def run(self, batch: BatchInfo, loads: Loads) -> tuple[list[bytes], list[Report]]:
-        """Run all stages; return the rows for the driver and what the tasks reported."""
+    def run(self, batch: BatchInfo, loads: Loads) -> JobResult:
+        """Run all stages.
+
+        Raises:
+            JobError: the job failed.
+        """
         ...
 
     def commit(self) -> None:
@@ -32,10 +36,6 @@ class Jobs(Protocol):
 
     def roll_back(self) -> None:
         """Forget the state that the last job wrote."""
-        ...
-
-    def state_runs(self) -> StateRuns:
-        """The runs whose state could be committed."""
         ...
 
     def stores(self) -> Mapping[str, ChunkStore]:
@@ -63,15 +63,17 @@ class LocalJobs:
         self._runs = 0
         self._run = ""
 
-    def run(self, batch: BatchInfo, loads: Loads) -> tuple[list[bytes], list[Report]]:
-        """Run all stages; return the rows for the driver and what the tasks reported."""
+    def run(self, batch: BatchInfo, loads: Loads) -> JobResult:
+        """Run all stages, on the committed state; each runs once, so none are to be compared."""
+        self.roll_back()  # a job that failed before this one may have changed state
         self._runs += 1
         self._run = batch.run
         boxes: dict[int, list[bytes]] = {}
         reports: list[Report] = []
         for stage in self._plan.stages:
             boxes = self._run_stage(stage, batch, boxes, loads, reports)
-        return [data for box in boxes.values() for data in box], reports
+        rows = [data for box in boxes.values() for data in box]
+        return JobResult(rows=rows, reports=reports)
 
     def commit(self) -> None:
         """Keep the state that the last job wrote."""
@@ -82,10 +84,6 @@ class LocalJobs:
         """Forget the state that the last job wrote."""
         for store in self._stores.values():
             store.rollback()
-
-    def state_runs(self) -> StateRuns:
-        """Nothing to compare: each stage runs once."""
-        return StateRuns()
 
     def stores(self) -> Mapping[str, MemoryStore]:
         """The state of each task of a stateful bolt, by ``component/index``."""

@@ -5,21 +5,33 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, final
 
-from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.batches.assembly import make_coordinator
+from sparkstorm.batches.drive import (
+    Apply,
+    BatchDriver,
+    Drive,
+    Pause,
+    Probe,
+    RollBack,
+    Run,
+    Step,
+    obey,
+)
 from sparkstorm.batches.events.taps import Tap
+from sparkstorm.batches.job_result import JobResult
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import CheckpointFiles, MemoryFiles
 from sparkstorm.checkpoint.seal import read_sealed, write_sealed
 from sparkstorm.clock import Clock, SystemClock
 from sparkstorm.config import Config
 from sparkstorm.errors import BatchError
-from sparkstorm.local.jobs import Jobs, LocalJobs
+from sparkstorm.local.jobs import Jobs, Loads, LocalJobs
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.hosted.task import HostedTask
 from sparkstorm.state.log import state_of
-from sparkstorm.tasks.report import LogLine, Report
+from sparkstorm.tasks.report import LogLine
 from sparkstorm.topology.graph import Topology
 
 __all__ = ["LocalRunner"]
@@ -74,17 +86,20 @@ class LocalRunner:
             topology, name=name, config=config, partitions=partitions, taps=taps
         )
         self._files = files or MemoryFiles()
-        self.coordinator = Coordinator(
+        self._clock = clock or SystemClock()
+        self.coordinator = make_coordinator(
             self.plan,
             self._files,
-            clock or SystemClock(),
+            self._clock,
             run=secrets.token_hex(4),
             on_tap=on_tap,
             on_log=on_log,
         )
         self._jobs: Jobs = LocalJobs(self.plan) if jobs is None else jobs(self.plan)
+        self._driver = BatchDriver(self.coordinator, self.plan, self._clock)
+        self._loads: Loads = {}
         self._number = 0
-        self._reports: list[Report] = []
+        self._rollbacks = 0
         self._active = True
 
     def __enter__(self) -> "LocalRunner":
@@ -122,13 +137,7 @@ class LocalRunner:
         self.ask_spouts()
         if not self.plan_batch():
             return False
-        for _ in range(_MAX_ROLLBACKS):
-            if self.finish(self.run_job()):
-                break
-            self.roll_back()
-        else:
-            raise BatchError(f"batch {self._number} was rolled back {_MAX_ROLLBACKS:,} times")
-        self.apply()
+        obey(self.drive(), self.perform)
         self.commit()
         return True
 
@@ -145,19 +154,46 @@ class LocalRunner:
         """
         return self.coordinator.next_batch(self._number)
 
-    def run_job(self) -> list[bytes]:
-        """Run the job of the planned batch; return its rows for the driver."""
-        loads = self.coordinator.loads(self._number)
-        rows, self._reports = self._jobs.run(self.coordinator.info(self._number), loads)
-        return rows
+    def drive(self) -> Drive:
+        """Return the steps of the planned batch, for :meth:`perform`; after them, commit."""
+        self._loads = self.coordinator.loads(self._number)
+        self._rollbacks = 0
+        return self._driver.drive(self._number)
 
-    def finish(self, rows: list[bytes], secs: float = 0.0) -> bool:
-        """Hand the rows of the batch's job to the coordinator, which makes the outcome durable.
+    def perform(self, step: Step) -> JobResult:
+        """Carry out one step of :meth:`drive`.
+
+        Raises:
+            JobError: its job failed.
+            BatchError: the batch was rolled back too often.
+        """
+        match step:
+            case Run(info) | Probe(info):
+                return self._jobs.run(info, self._loads)
+            case RollBack():
+                self._rollbacks += 1
+                if self._rollbacks > _MAX_ROLLBACKS:
+                    raise BatchError(
+                        f"batch {self._number} was rolled back {_MAX_ROLLBACKS:,} times"
+                    )
+                self.roll_back()
+            case Pause():
+                """Nothing sleeps: a batch is run again at once."""
+            case Apply():
+                self.apply()
+        return JobResult()
+
+    def run_job(self) -> JobResult:
+        """Run the job of the planned batch."""
+        loads = self.coordinator.loads(self._number)
+        return self._jobs.run(self.coordinator.info(self._number), loads)
+
+    def finish(self, result: JobResult) -> bool:
+        """Hand the result of the batch's job to the coordinator, which makes the outcome durable.
 
         Returns whether the batch may be committed; else it is to be rolled back and run again.
         """
-        runs = self._jobs.state_runs()
-        return self.coordinator.finish(self._number, rows, secs, self._reports, runs) is None
+        return self.coordinator.finish(self._number, result) is None
 
     def roll_back(self) -> None:
         """Forget the state that the job wrote."""

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import U64
+from sparkstorm.batches.assembly import make_coordinator
 from sparkstorm.batches.coordinator import Coordinator
 from sparkstorm.batches.events.taps import Tap
 from sparkstorm.checkpoint.files import CheckpointFiles, LocalFiles
@@ -169,7 +170,7 @@ class Run:
         self.letters_at = office.where
         self._lease = lease
         self._threads: dict[int, HostedThread] = {}
-        self._coordinator = Coordinator(
+        self._coordinator = make_coordinator(
             plan,
             files,
             office.clock,

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, final
 
+from sparkstorm.batches.drive import JobError
 from sparkstorm.batches.events.taps import Tap, Taps
+from sparkstorm.batches.job_result import JobResult
 from sparkstorm.local.jobs import Loads
 from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.packets.packet import DRIVER, Kind, Packet, read_head
@@ -19,14 +21,10 @@ from sparkstorm.tasks.state_runs import Place, StateRun, StateRuns, fingerprint
 from sparkstorm.testing.faults import Chance
 from sparkstorm.testing.witness import BrokenPromise
 
-__all__ = ["Disk", "JobLost", "SimulatedJobs", "TaskRun", "Watch"]
+__all__ = ["Disk", "SimulatedJobs", "TaskRun", "Watch"]
 
 _MAX_LOST_JOBS = 5
 """A batch whose job failed so often goes through: no world is that bad."""
-
-
-class JobLost(Exception):
-    """The job of a batch failed, and has to be run again."""
 
 
 @final
@@ -115,13 +113,13 @@ class SimulatedJobs:
         self._runs = 0
         self._damaged = False
 
-    def run(self, batch: BatchInfo, loads: Loads) -> tuple[list[bytes], list[Report]]:
+    def run(self, batch: BatchInfo, loads: Loads) -> JobResult:
         """Run all stages, but for what is there already from a job that was lost.
 
         A probe neither uses nor leaves anything: on Spark it runs on a copy of the plan.
 
         Raises:
-            JobLost: the job failed.
+            JobError: the job failed.
         """
         if batch.purpose is Purpose.BATCH:
             return self._run(batch, loads)
@@ -132,7 +130,7 @@ class SimulatedJobs:
         finally:
             self._outputs, self._before, self._state_runs = kept
 
-    def _run(self, batch: BatchInfo, loads: Loads) -> tuple[list[bytes], list[Report]]:
+    def _run(self, batch: BatchInfo, loads: Loads) -> JobResult:
         self._begin(batch)
         boxes: dict[int, list[bytes]] = {}
         for index, stage in enumerate(self._plan.stages):
@@ -151,7 +149,8 @@ class SimulatedJobs:
             boxes = moved
             self._perhaps_lose_job(index)
         reports = [report for output in self._outputs.values() for report in output.reports]
-        return [data for box in boxes.values() for data in box], reports
+        rows = [data for box in boxes.values() for data in box]
+        return JobResult(rows=rows, reports=reports, runs=self._all_state_runs())
 
     def commit(self) -> None:
         """Keep the state of the first run of each task, as Spark does."""
@@ -172,7 +171,7 @@ class SimulatedJobs:
         self._before.clear()
         self._state_runs.clear()
 
-    def state_runs(self) -> StateRuns:
+    def _all_state_runs(self) -> StateRuns:
         """All runs of stages with state since the batch began, or was rolled back."""
         told = [StateRun(place, output.fingerprint) for place, output in self._state_runs]
         return StateRuns(told, Counter(run.place for run in told))
@@ -273,7 +272,7 @@ class SimulatedJobs:
     def _perhaps_lose_job(self, stage: int) -> None:
         where = f"batch {self._number}, attempt {self._attempt}, after stage {stage}"
         if self._attempt <= _MAX_LOST_JOBS and self._chance.strikes("lost_job", where):
-            raise JobLost
+            raise JobError("alone, it lost its job")
 
 
 def _tapped(sent: list[Delivery]) -> list[Packet]:

@@ -15,21 +15,21 @@ the invariants of delivery are checked by an observer that does not ask the engi
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
 
-from sparkstorm.acking.tally import merge_ranges
-from sparkstorm.batches.poison_search import PoisonSearch
+from sparkstorm.batches.drive import Apply, RollBack, Run, Step, obey
+from sparkstorm.batches.job_result import JobResult
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.config import Config
+from sparkstorm.errors import BatchError
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.metrics import Statistics
-from sparkstorm.packets.batch_info import Purpose
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.tasks.report import LogLine
 from sparkstorm.testing.clock import ManualClock
-from sparkstorm.testing.cluster import Disk, JobLost, SimulatedJobs, TaskRun, Watch
+from sparkstorm.testing.cluster import Disk, SimulatedJobs, TaskRun, Watch
 from sparkstorm.testing.faults import Chance, Faults
 from sparkstorm.testing.witness import BrokenPromise, Message, Witness
 from sparkstorm.topology.graph import Topology
@@ -226,55 +226,28 @@ class Simulation:
         self._peril("before the plan")
         if not runner.plan_batch():
             return False
-        rows = self._job()
-        self._peril("after the job")
-        if self.chance.strikes("late_outcome", f"batch {runner.number}"):
-            self.clock.advance(2 * self._config.message_timeout_secs)
-        while not runner.finish(rows):
-            self._peril("after a rollback")
-            runner.roll_back()
-            rows = self._job()
-        if runner.plan.exactly_once:
-            self._peril("before the transaction")
-            runner.apply()
+        try:
+            obey(runner.drive(), self._perform)
+        except BatchError as error:  # Spark starts its query anew; here the driver, too
+            self.chance.note(f"batch {runner.number} ends the run: {error}")
+            raise _DriverDiedError from error
         self._peril("before the commit")
         runner.commit()
         self._peril("after the commit")
         return True
 
-    def _job(self) -> list[bytes]:
-        """Run the job; if it fails, look for the message at fault, as on Spark."""
-        try:
-            return self._runner.run_job()
-        except JobLost:
-            return self._search()
-
-    def _search(self) -> list[bytes]:
-        number, coordinator = self._runner.number, self._runner.coordinator
-        info = coordinator.info(number)
-        search = PoisonSearch(info.ranges)
-        while not search.hopeless:
-            action = search.action
-            try:
-                if action.purpose is Purpose.BATCH:
-                    return self._run_without(search)
-                left_out = merge_ranges([*info.excluded, *action.excluded])
-                probe = replace(info, excluded=left_out, purpose=action.purpose)
-                self._cluster.run(probe, coordinator.loads(number))
-            except JobLost:
-                search.failed()
-            else:
-                search.passed()
-        raise _DriverDiedError  # a batch that is lost again and again ends the run
-
-    def _run_without(self, search: PoisonSearch) -> list[bytes]:
-        """Run the batch again without what a search leaves out."""
-        poisons = {poison.root: "alone, it lost its job" for poison in search.poisons}
-        coordinator = self._runner.coordinator
-        coordinator.leave_out(self._runner.number, search.action.excluded, poisons)
-        if self._runner.plan.exactly_once:
-            self._runner.roll_back()  # what is left out now must not be in its state
-        return self._runner.run_job()
+    def _perform(self, step: Step) -> JobResult:
+        """Carry out a step of a batch, with all that may happen before and after it."""
+        if isinstance(step, Apply) and self._runner.plan.exactly_once:
+            self._peril("before the transaction")
+        result = self._runner.perform(step)
+        if isinstance(step, Run):
+            self._peril("after the job")
+            if self.chance.strikes("late_outcome", f"batch {self._runner.number}"):
+                self.clock.advance(2 * self._config.message_timeout_secs)
+        elif isinstance(step, RollBack):
+            self._peril("after a rollback")
+        return result
 
     def _peril(self, moment: str) -> None:
         if self.chance.strikes("crash", f"batch {self._runner.number}, {moment}"):

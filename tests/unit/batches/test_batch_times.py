@@ -1,6 +1,6 @@
 """What counts as a batch's time: all that keeps the next one waiting, and nothing that failed."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -50,11 +50,11 @@ class World:
         if lost:
             self.runner.run_job()
             self.clock.advance(lost)
-        rows = self.runner.run_job()
+        result = self.runner.run_job()
         size = sum(span.count for span in self.runner.coordinator.info(self.runner.number).ranges)
         secs = start + EACH * size
         self.clock.advance(secs)
-        self.runner.finish(rows, secs)
+        self.runner.finish(replace(result, secs=secs))
         self.clock.advance(self.after)
         self.runner.apply()
         self.runner.commit()

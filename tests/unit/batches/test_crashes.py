@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 import pytest
 
 import sparkstorm as ss
-from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.batches.assembly import make_coordinator
+from sparkstorm.batches.job_result import JobResult
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.planning.passes import make_plan
@@ -82,7 +83,9 @@ class Driver:
         self.plan, self.spark = plan, spark
         self.taps: list[int] = []
         self.firsts: list[int | None] = []
-        self.coordinator = Coordinator(plan, files, ManualClock(), run="x", on_tap=self._on_tap)
+        self.coordinator = make_coordinator(
+            plan, files, ManualClock(), run="x", on_tap=self._on_tap
+        )
         self.coordinator.open(
             EngineLog(heard=spark["planned"] - 1, committed=spark["committed"] - 1)
         )
@@ -116,7 +119,7 @@ class Driver:
         rows = self._job(number)
         if crash_at == ("run", number):
             raise Crash
-        self.coordinator.finish(number, rows, secs=0.1)
+        self.coordinator.finish(number, JobResult(rows=rows, secs=0.1))
         if crash_at == ("finished", number):
             raise Crash
         self.spark["committed"] = number + 1

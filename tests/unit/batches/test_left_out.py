@@ -7,12 +7,12 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.acking.tally import RootRange
-from sparkstorm.batches.poison_search import PoisonSearch
+from sparkstorm.batches.drive import BatchDriver, JobError, Step, obey
+from sparkstorm.batches.job_result import JobResult
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.dead_letters import LetterStore
 from sparkstorm.dead_letters.requests import RequestBox
 from sparkstorm.local.runner import LocalRunner
-from sparkstorm.packets.batch_info import Purpose
 from sparkstorm.spouts import IteratorSpout
 from sparkstorm.testing import FeederSpout, LogSpout, ManualClock
 
@@ -97,31 +97,16 @@ class Play:
     def one_batch(self) -> None:
         """Run a planned batch; without its poisons, if there are any."""
         runner = self.runner
-        while not runner.finish(self._search()):
-            runner.roll_back()
-        runner.apply()
+        runner.drive()
+        driver = BatchDriver(runner.coordinator, runner.plan, ManualClock(), max_poisons=MOST)
+        obey(driver.drive(runner.number), self._perform)
         runner.commit()
 
-    def _search(self) -> list[bytes]:
-        runner = self.runner
+    def _perform(self, step: Step) -> JobResult:
         try:
-            return runner.run_job()
-        except Killed:
-            ranges = runner.coordinator.info(runner.number).ranges
-            search = PoisonSearch(ranges, max_poisons=MOST)
-        while not search.hopeless:
-            poisons = {poison.root: "it kills" for poison in search.poisons}
-            runner.coordinator.leave_out(runner.number, search.action.excluded, poisons)
-            runner.roll_back()
-            try:
-                rows = runner.run_job()
-            except Killed:
-                search.failed()
-                continue
-            if search.action.purpose is Purpose.BATCH:
-                return rows
-            search.passed()
-        raise AssertionError("the search found nobody")
+            return self.runner.perform(step)
+        except Killed as killed:
+            raise JobError("it kills") from killed
 
 
 @pytest.mark.parametrize(
@@ -149,7 +134,8 @@ def test_a_driver_that_dies_after_the_search_leaves_word_of_it() -> None:
     statistics = Play(numbers(), before.files).run()
     assert (statistics.acked, statistics.given_up) == (TOTAL - len(DEADLY), len(DEADLY))
     found = [letter.failure.message for letter in before.letters.letters()]
-    assert found == ["it kills"] * len(DEADLY)
+    alone = "alone in its batch, it ended every process that worked on it"
+    assert found == [alone] * len(DEADLY)
 
 
 @pytest.mark.parametrize(("left_out", "failed"), [(1, []), (2, [0, 1])])

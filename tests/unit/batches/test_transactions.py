@@ -336,7 +336,7 @@ def test_a_decision_that_could_not_be_written_is_none(monkeypatch: pytest.Monkey
         with pytest.raises(OSError, match="no space left"):
             play.finish(play.run_job())
         play.roll_back()
-        assert play.coordinator._records[0].decision is None
+        assert play.coordinator._batches[0].decision is None
         play.run_until_idle()
     assert sorted(sink.rows) == [(n,) for n in range(8)]
 

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import sparkstorm as ss
+from sparkstorm.batches.drive import JobError
 from sparkstorm.local.jobs import LocalJobs
 from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.planning.plan import Plan
-from sparkstorm.spark.driver.jobs import JobError
 from sparkstorm.spark.driver.outcomes import BatchRunner
 from sparkstorm.tasks.state_runs import Place
 from sparkstorm.testing import LocalRunner, LogSpout, ManualClock
@@ -46,13 +46,12 @@ class Jobs:
     def run(self, info: BatchInfo, limit: float) -> list[bytes]:
         self.actions += 1
         try:
-            rows, _ = self._jobs.run(info, self._loads)
+            return list(self._jobs.run(info, self._loads).rows)
         except Killed as killed:
-            raise JobError("a worker died", hung=False) from killed
+            raise JobError("a worker died") from killed
         finally:
             if info.purpose is not Purpose.BATCH:
                 self._jobs.roll_back()
-        return rows
 
     def roll_back(self) -> None:
         self._jobs.roll_back()
@@ -81,7 +80,7 @@ def test_a_second_search_leaves_out_what_the_first_one_found() -> None:
         jobs: Any = Jobs(made[0], runner)
         told: Any = SimpleNamespace(value=[])
         batches = BatchRunner(runner.coordinator, runner.plan, told)
-        batches._run(jobs, 0)
+        batches.run(jobs, 0)
         runner.commit()
         statistics = runner.run_until_idle()
     assert (statistics.acked, statistics.given_up, statistics.rollbacks) == (TOTAL - 2, 2, 1)

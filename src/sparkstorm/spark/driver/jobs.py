@@ -23,6 +23,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from sparkstorm.batches.drive import JobError
 from sparkstorm.errors import BatchError
 from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.planning.plan import Plan, StageKind
@@ -32,15 +33,7 @@ from sparkstorm.spark.internals import cleaner_of, is_stopped, physical_plan
 from sparkstorm.spark.rows import BATCH_PROPERTY
 from sparkstorm.tasks.state_runs import Place
 
-__all__ = ["BatchJobs", "JobError"]
-
-
-class JobError(Exception):
-    """A job failed; ``hung``: it was cancelled because it took longer than it may."""
-
-    def __init__(self, message: str, *, hung: bool) -> None:
-        super().__init__(message)
-        self.hung = hung
+__all__ = ["BatchJobs"]
 
 
 @final
@@ -78,7 +71,7 @@ class BatchJobs:
                 raise BatchError(failure.value) from error
             if is_fault_of_state_store(error):
                 raise BatchError(f"Spark cannot keep the state: {cause_of(error)}") from error
-            raise JobError(cause_of(error), hung=False) from error
+            raise JobError(cause_of(error)) from error
 
     def roll_back(self) -> None:
         """Make Spark forget what the actions so far have written: outputs of stages, and state.

@@ -1,38 +1,41 @@
-"""foreachBatch: run a batch's job, find out what it fails of, and hand its outcome over."""
+"""foreachBatch: Spark calls it for each micro-batch, and it carries out the drive of that batch."""
 
 import threading
 import time
-from dataclasses import replace
 from typing import final
 
 from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sparkstorm.acking.tally import RootRange, merge_ranges
 from sparkstorm.batches.coordinator import Coordinator
-from sparkstorm.batches.poison_search import Action, Poison, PoisonSearch, TimeLimits
+from sparkstorm.batches.drive import (
+    Apply,
+    BatchDriver,
+    JobError,
+    Pause,
+    Probe,
+    RollBack,
+    Run,
+    Step,
+    obey,
+)
+from sparkstorm.batches.job_result import JobResult
+from sparkstorm.clock import SystemClock
 from sparkstorm.errors import BatchError, SparkstormError
-from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.planning.plan import Plan
-from sparkstorm.spark.driver.jobs import BatchJobs, JobError
+from sparkstorm.spark.driver.jobs import BatchJobs
 from sparkstorm.tasks.report import Report, newest
 from sparkstorm.tasks.state_runs import StateRun, StateRuns, Told
-from sparkstorm.texts.logs import logger_of
 
 __all__ = ["BatchRunner"]
-
-_logger = logger_of(__name__)
 
 
 @final
 class BatchRunner:
-    """Called by Spark for each micro-batch, on a thread of the query; one at a time.
+    """Spark calls it for each micro-batch, on a thread of the query; one at a time.
 
-    1. tell the tasks of the batch (a local property), run its action, with a time limit;
-    2. if it fails, run what :class:`PoisonSearch` says, until the batch passes;
-    3. hand the outcome to the coordinator; if it wants the batch rolled back, once more from 1;
-    4. have it applied, if there are committers. Spark commits when this returns.
+    Spark commits the batch when the call returns.
 
     Args:
         coordinator: what knows the batches.
@@ -50,13 +53,8 @@ class BatchRunner:
         self._stopping = threading.Event()
         self._coordinator = coordinator
         self._plan = plan
-        self._timeout_secs = plan.config.batch_timeout_secs
         self._told = told
-        self._reports: list[Report] = []
-        self._runs: list[StateRun] = []
-        self._excluded: tuple[RootRange, ...] = ()
-        self._poisons: dict[int, str] = {}
-        self._good_secs = 0.0
+        self._driver = BatchDriver(coordinator, plan, SystemClock())
         self._query: StreamingQuery | None = None
         self._attached = threading.Event()
 
@@ -70,7 +68,7 @@ class BatchRunner:
         try:
             self._attached.wait()
             assert self._query is not None  # noqa: S101 - set before the event
-            self._run(BatchJobs(frame, self._query), number)
+            self.run(BatchJobs(frame, self._query), number)
         except SparkstormError as error:
             self.error = error
             raise
@@ -79,158 +77,86 @@ class BatchRunner:
         """Give up what is under way: the query is being stopped."""
         self._stopping.set()
 
-    def _run(self, jobs: BatchJobs, number: int) -> None:
-        self._excluded, self._poisons = (), {}
-        self._runs = []
-        self._coordinator.leave_out(number, (), {})  # what an earlier query may have left out
-        while (wait := self._attempt(jobs, number)) is not None:
-            self._pause(wait)
-            self._roll_back(jobs)
-        self._coordinator.apply(number, self._pause)
-
-    def _attempt(self, jobs: BatchJobs, number: int) -> float | None:
-        """Run a batch to its end; return the seconds after which to do so again, if need be."""
-        self._reports = []
-        started = time.monotonic()
-        try:
-            rows = self._act(jobs, self._coordinator.info(number), self._timeout_secs)
-        except JobError as error:
-            self._give_up_if_stopping(error)
-            rows, secs = self._search(jobs, number, error)
-        else:
-            secs = self._good_secs = time.monotonic() - started
-        runs = StateRuns(self._runs, jobs.states(self._plan))
-        return self._coordinator.finish(number, rows, secs, newest(self._reports), runs)
-
-    def _roll_back(self, jobs: BatchJobs) -> None:
-        jobs.roll_back()
-        self._runs = []
-
-    def _pause(self, secs: float) -> None:
-        if self._stopping.wait(secs):
-            raise BatchError("the run is being stopped; this batch will be run again")
-
-    def _search(self, jobs: BatchJobs, number: int, error: JobError) -> tuple[list[bytes], float]:
-        """Run a batch whose job failed without what it fails of; return its rows and its time."""
-        ranges = self._coordinator.info(number).ranges
-        search = PoisonSearch(ranges, hung=error.hung)
-        messages = sum(span.count for span in ranges)
-        limits = TimeLimits(self._timeout_secs, messages, self._good_secs)
-        log = _SearchLog(number, messages, error)
-        while not search.hopeless:
-            action = search.action
-            log.next(search)
-            started = time.monotonic()
-            try:
-                info = self._coordinator.info(number)
-                left_out = merge_ranges([*info.excluded, *action.excluded])
-                asked = replace(info, excluded=left_out, purpose=action.purpose)
-                if self._plan.exactly_once and action.purpose is Purpose.BATCH:
-                    self._roll_back(jobs)
-                rows = self._act(jobs, asked, limits.of(action, search.mistakes))
-            except JobError as failure:
-                self._give_up_if_stopping(failure)
-                error = failure
-                search.failed(hung=failure.hung)
-                continue
-            secs = time.monotonic() - started
-            if action.purpose is Purpose.BATCH:
-                self._leave_out(number, search, action)
-                log.done(action, search)
-                return rows, secs
-            limits.passed(action, secs)
-            search.passed()
-        raise BatchError(_hopeless(number, search.poisons, error)) from error
-
-    def _act(self, jobs: BatchJobs, info: BatchInfo, limit: float) -> list[bytes]:
-        """Run an action; what its tasks tell (those of probes are silent) counts if it fails, too.
-
-        What its finished tasks have written may be used by the next one, without a word of theirs.
-        """
-        try:
-            return jobs.run(info, limit)
-        finally:
-            for told in self._told.value:
-                if isinstance(told, StateRun):
-                    self._runs.append(told)
-                else:
-                    self._reports.append(told)
-            self._told.value = []
-
-    def _leave_out(self, number: int, search: PoisonSearch, action: Action) -> None:
-        """Note what a search has shown, beside what one before it did if the batch was rolled back.
-
-        That one was run without what had been found until then, so it could not find that again.
-        """
-        self._excluded = merge_ranges([*self._excluded, *action.excluded])
-        self._poisons |= {poison.root: self._deed(poison) for poison in search.poisons}
-        self._coordinator.leave_out(number, self._excluded, self._poisons)
-
-    def _deed(self, poison: Poison) -> str:
-        if poison.hung:
-            return f"alone in its batch, it ran over the batch time-out of {self._timeout_secs:g} s"
-        return "alone in its batch, it ended every process that worked on it"
-
-    def _give_up_if_stopping(self, error: JobError) -> None:
-        """Raise if the job was cancelled by whoever stops the query."""
-        if self._stopping.is_set():
-            raise error
-
-
-def _hopeless(number: int, poisons: tuple[Poison, ...], error: JobError) -> str:
-    if poisons:
-        return (
-            f"batch {number}: the first {len(poisons)} messages each fail alone, and none passes: "
-            f"it is rather a bolt than the messages: {error}"
-        )
-    return f"batch {number} fails even without any tracked message: {error}"
+    def run(self, jobs: BatchJobs, number: int) -> None:
+        """Carry out the drive of a batch by its jobs."""
+        batch = _SparkBatch(number, jobs, self._plan, self._coordinator, self._told, self._stopping)
+        obey(self._driver.drive(number), batch.perform)
 
 
 @final
-class _SearchLog:
-    """Tells people how the search goes on."""
+class _SparkBatch:
+    """Carries out the steps of one batch on Spark."""
 
-    def __init__(self, number: int, messages: int, error: JobError) -> None:
+    def __init__(
+        self,
+        number: int,
+        jobs: BatchJobs,
+        plan: Plan,
+        coordinator: Coordinator,
+        told: "Accumulator[list[Told]]",
+        stopping: threading.Event,
+    ) -> None:
         self._number = number
-        self._messages = messages
-        self._started = time.monotonic()
-        self._actions = 0
-        _logger.warning("batch %s: the job of its %s messages failed: %s", number, messages, error)
+        self._jobs = jobs
+        self._plan = plan
+        self._coordinator = coordinator
+        self._told = told
+        self._stopping = stopping
+        self._reports: list[Report] = []
+        self._runs: list[StateRun] = []
 
-    def next(self, search: PoisonSearch) -> None:
-        """Say what is run now."""
-        self._actions += 1
-        action, found = search.action, len(search.poisons)
-        if action.purpose is Purpose.BATCH:
-            left = self._messages - action.messages
-            _logger.warning(
-                "batch %s: run again with %s messages, %s left out (%s found at fault)",
-                self._number,
-                action.messages,
-                left,
-                found,
-            )
-        else:
-            _logger.info(
-                "batch %s: %s %s of %s messages; the fault is in one of %s, %s found (action %s)",
-                self._number,
-                action.purpose,
-                action.messages,
-                self._messages,
-                search.suspects,
-                found,
-                self._actions,
-            )
+    def perform(self, step: Step) -> JobResult:
+        """Carry out a step.
 
-    def done(self, action: Action, search: PoisonSearch) -> None:
-        """Say how it ended."""
-        _logger.warning(
-            "batch %s: done with %s of %s messages after %s more actions in %.1f s; %s at fault, "
-            "which will be given up",
-            self._number,
-            action.messages,
-            self._messages,
-            self._actions,
-            time.monotonic() - self._started,
-            len(search.poisons),
-        )
+        Raises:
+            JobError: its job failed.
+            BatchError: the run is being stopped.
+        """
+        match step:
+            case Run() | Probe():
+                return self._run(step)
+            case RollBack():
+                self._jobs.roll_back()
+                self._reports, self._runs = [], []
+            case Pause(secs):
+                self._pause(secs)
+            case Apply():
+                self._coordinator.apply(self._number, self._pause)
+        return JobResult()
+
+    def _run(self, step: Run | Probe) -> JobResult:
+        """Run a job. What its tasks told counts even if it fails; those of a probe are silent.
+
+        Spark uses the output of a failed job's finished tasks in the next job, and does not run
+        those tasks again.
+        """
+        started = time.monotonic()
+        try:
+            rows = self._jobs.run(step.info, step.limit_secs)
+        except JobError as error:
+            if self._stopping.is_set():  # whoever stops the query has cancelled the job
+                raise _stopped() from error
+            raise
+        finally:
+            self._note_told()
+        secs = time.monotonic() - started
+        if isinstance(step, Probe):
+            return JobResult(secs=secs)
+        runs = StateRuns(self._runs, self._jobs.states(self._plan))
+        return JobResult(rows=rows, reports=newest(self._reports), runs=runs, secs=secs)
+
+    def _note_told(self) -> None:
+        for told in self._told.value:
+            if isinstance(told, StateRun):
+                self._runs.append(told)
+            else:
+                self._reports.append(told)
+        self._told.value = []
+
+    def _pause(self, secs: float) -> None:
+        if self._stopping.wait(secs):
+            raise _stopped()
+
+
+def _stopped() -> BatchError:
+    return BatchError("the run is being stopped; this batch will be run again")

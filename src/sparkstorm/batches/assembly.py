@@ -1,0 +1,96 @@
+"""The assembly: makes a coordinator and all its parts for one run of a topology."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from sparkstorm.acking.ledger import Ledger
+from sparkstorm.batches.agenda import Agenda
+from sparkstorm.batches.coordinator import Coordinator
+from sparkstorm.batches.counts import Counts
+from sparkstorm.batches.events.ended_roots import EndedRoots
+from sparkstorm.batches.events.taps import Tap, Taps
+from sparkstorm.batches.events.ticks import Ticks
+from sparkstorm.batches.fault import Fault
+from sparkstorm.batches.journal import Journal
+from sparkstorm.batches.planner import BatchPlanner
+from sparkstorm.batches.recovery.handover import Handover
+from sparkstorm.batches.settlement import Settlement
+from sparkstorm.batches.spout_tasks import Deliver, SpoutTasks
+from sparkstorm.batches.transactions import Transactions
+from sparkstorm.checkpoint.files import CheckpointFiles
+from sparkstorm.checkpoint.lease import Fence, Unfenced
+from sparkstorm.clock import Clock
+from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.dead_letters.store import LetterStore
+from sparkstorm.planning.plan import Plan
+from sparkstorm.tasks.report import LogLine
+from sparkstorm.texts.logs import logger_of
+
+__all__ = ["make_coordinator"]
+
+
+def make_coordinator(
+    plan: Plan,
+    files: CheckpointFiles,
+    clock: Clock,
+    *,
+    run: str = "",
+    fence: Fence | None = None,
+    deliver: Deliver | None = None,
+    on_log: Callable[[LogLine], None] | None = None,
+    on_tap: Tap | None = None,
+    office: DeadLetterOffice | None = None,
+) -> Coordinator:
+    """Return a coordinator for one run of a topology.
+
+    Args:
+        plan: the topology's plan.
+        files: where plans and outcomes are kept.
+        clock: the time.
+        run: a name for this driver's life.
+        fence: stands between this driver and the files, if others can reach them.
+        deliver: how verdicts reach hosted tasks.
+        on_log: hears the lines that components log.
+        on_tap: gets tapped tuples.
+        office: where dead letters go; by default, into the files.
+    """
+    on_log, now = on_log or _log, clock.monotonic()
+    journal = Journal(files, fence or Unfenced(files))
+    office = office or DeadLetterOffice(plan.name, LetterStore(files), clock, run=run)
+    ledger, fault, counts, ended_roots = _ledger(plan, now), Fault(), Counts(), EndedRoots(plan)
+    sources = SpoutTasks(plan, office, counts, threading.Event(), deliver, on_log)
+    planner = BatchPlanner(plan, sources.hosted, sources.partitioned, sources.replays, clock, run)
+    settlement = Settlement(
+        ledger,
+        journal,
+        sources,
+        ended_roots,
+        Taps(plan, on_tap),
+        counts,
+        on_log,
+        tracked=plan.tracked,
+    )
+    return Coordinator(
+        plan,
+        clock,
+        sources=sources,
+        agenda=Agenda(journal, planner, Ticks(plan, now), ended_roots, fault),
+        settlement=settlement,
+        handover=Handover(plan, journal, planner, ledger, fault, clock),
+        transactions=Transactions(plan, journal, files) if plan.exactly_once else None,
+        fault=fault,
+    )
+
+
+def _ledger(plan: Plan, now: float) -> Ledger:
+    config = plan.config
+    timeout = config.message_timeout_secs if config.enable_message_timeouts else None
+    return Ledger(timeout, now, on_progress=config.message_timeout_mode == "progress")
+
+
+def _log(line: LogLine) -> None:
+    level = {"print": logging.INFO}.get(line.level, logging.getLevelName(line.level.upper()))
+    number = level if isinstance(level, int) else logging.INFO
+    logger = logger_of(f"sparkstorm.{line.component}")
+    logger.log(number, "%s", line.text, extra={"trace": line.trace})

@@ -1,0 +1,170 @@
+"""The settlement: the verdicts of committed batches, and who hears of them."""
+
+from collections.abc import Callable, Sequence
+from typing import final
+
+from sparkstorm.acking.ledger import Ledger, Verdicts
+from sparkstorm.acking.tally import HeldRoots, locate
+from sparkstorm.batches.batch import Batch
+from sparkstorm.batches.batch_plan import BatchPlan
+from sparkstorm.batches.counts import Counts
+from sparkstorm.batches.events.ended_roots import EndedRoots
+from sparkstorm.batches.events.taps import Taps
+from sparkstorm.batches.journal import Journal
+from sparkstorm.batches.spout_tasks import SpoutTasks
+from sparkstorm.metrics import Statistics, TaskMetrics, merge_task_metrics
+from sparkstorm.sources.partitioned.task import partitions_of
+from sparkstorm.tasks.report import LogLine, Report
+
+__all__ = ["Settlement"]
+
+
+@final
+class Settlement:
+    """Settles committed batches by the ledger, and gives the sources their verdicts.
+
+    Not thread-safe, but for :meth:`tell_taps`. A verdict is final, so each round asks the journal
+    first whether this driver still holds the checkpoint.
+
+    Args:
+        ledger: the open roots.
+        journal: knows whether this driver still holds the checkpoint.
+        sources: all sources of the topology.
+        ended_roots: hears of each root that has ended.
+        taps: get the tapped tuples of committed batches.
+        counts: the counters behind the statistics.
+        on_log: hears the lines that tasks log.
+        tracked: whether there are ackers.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        journal: Journal,
+        sources: SpoutTasks,
+        ended_roots: EndedRoots,
+        taps: Taps,
+        counts: Counts,
+        on_log: Callable[[LogLine], None],
+        *,
+        tracked: bool,
+    ) -> None:
+        self._ledger = ledger
+        self._journal = journal
+        self._sources = sources
+        self._ended_roots = ended_roots
+        self._taps = taps
+        self._counts = counts
+        self._on_log = on_log
+        self._tracked = tracked
+        self._components: dict[str, dict[int, TaskMetrics]] = {}
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a root is open, or a tapped tuple not handed out yet."""
+        return bool(self._ledger.pending) or self._taps.waiting
+
+    @property
+    def pending(self) -> int:
+        """How many roots are open."""
+        return self._ledger.pending
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the ledger holds for roots that are open between batches."""
+        return self._ledger.nbytes
+
+    def begin(self, plan: BatchPlan) -> None:
+        """Open the roots of a batch whose plan is in the checkpoint."""
+        self._ledger.begin(plan.ranges)
+        self._counts.note_planned(plan)
+
+    def count_again(self, plan: BatchPlan) -> None:
+        """Count the messages of a recovered batch that is run again; its roots are open already."""
+        self._counts.note_planned(plan)
+
+    def note_rollback(self) -> None:
+        """Count that a batch is rolled back."""
+        self._counts.rollbacks += 1
+
+    def settle(self, batch: Batch, now: float) -> None:
+        """Give the verdicts of a committed batch that this driver ran."""
+        plan, results = batch.plan, batch.answers.results
+        self._merge_metrics(batch.answers.reports)
+        held = HeldRoots.concat([result.held for result in results])
+        pending = (locate(plan.ranges, held.roots) >= 0) | self._ledger.is_open(held.roots)
+        self._ended_roots.note_held(held, pending)
+        self._give(batch.explained(self._ledger.settle(plan.ranges, results, now)), now)
+        self._ack_untracked(plan)
+        self._counts.note_batch(plan.messages, batch.times.job_secs)
+        self._taps.add(batch.answers.tapped)
+
+    def settle_recovered(self, batch: Batch, verdicts: Verdicts, now: float) -> None:
+        """Give the verdicts of a committed batch that an earlier driver ran."""
+        self._counts.emitted += len(verdicts.acked) + len(verdicts.failed)
+        self._give(batch.explained(verdicts), now)
+        self._counts.emitted += self._ack_untracked(batch.plan)
+
+    def expire(self, now: float) -> None:
+        """Fail the roots whose time is over."""
+        self._give(self._ledger.expire(now), now)
+
+    def tell_taps(self) -> None:
+        """Hand out tapped tuples; to be called without a lock, since a tap may block."""
+        self._taps.tell()
+
+    def tell_lines(self, reports: Sequence[Report]) -> None:
+        """Log the lines of tasks at once, whatever becomes of their batch."""
+        for report in reports:
+            for line in report.lines:
+                self._on_log(line)
+
+    def statistics(self) -> Statistics:
+        """How the topology stands now."""
+        counts, sources = self._counts, self._sources
+        dead_letters, dead_letter_faults = sources.dead_letters
+        return Statistics(
+            emitted=counts.emitted,
+            acked=counts.acked,
+            failed=counts.failed,
+            pending=sources.pending,
+            retried=counts.retried,
+            rollbacks=counts.rollbacks,
+            given_up=sources.given_up,
+            left_failed=sources.left_failed,
+            failures=dict(counts.failures),
+            dead_letters=dead_letters,
+            dead_letter_faults=dead_letter_faults,
+            replayed=sources.replays.replayed,
+            batches=counts.batches,
+            batch_secs=counts.batch_secs,
+            batch_messages=counts.batch_messages,
+            components={name: dict(tasks) for name, tasks in self._components.items()},
+            partitions=partitions_of(sources.partitioned.values(), self._components),
+        )
+
+    def _give(self, verdicts: Verdicts, now: float) -> None:
+        """Give the sources their verdicts.
+
+        Raises:
+            SupersededError: another run has taken over the checkpoint; no verdict was given.
+        """
+        if not len(verdicts.acked) and not len(verdicts.failed):
+            return  # an idle driver comes here many times a second; the checkpoint may be far away
+        self._journal.check()
+        self._ended_roots.note_ended(verdicts.acked, verdicts.failed)
+        self._sources.give(verdicts, now)
+
+    def _ack_untracked(self, plan: BatchPlan) -> int:
+        """Ack the messages of a batch if there are no ackers; return how many."""
+        if self._tracked:
+            return 0
+        self._journal.check()
+        self._sources.ack_untracked(plan)
+        return plan.messages
+
+    def _merge_metrics(self, reports: Sequence[Report]) -> None:
+        merge_task_metrics(self._components, [(r.component, r.task, r.metrics) for r in reports])
+
+    def __repr__(self) -> str:
+        return f"Settlement({self._ledger!r}, batches={self._counts.batches})"
