@@ -60,18 +60,23 @@ def streamparse_python() -> str:
 
 
 @pytest.fixture(scope="session")
-def node() -> str:
-    """Node.js; a test without it skips, but fails in CI."""
+def needed() -> Callable[[str], str]:
+    """Find a program; without it a test skips, but fails in CI."""
+
+    def find(program: str) -> str:
+        found = shutil.which(program)
+        if found is None and not os.environ.get("CI"):
+            pytest.skip(f"there is no {program} here")
+        assert found is not None, f"there is no {program} here"
+        return found
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def node(needed: Callable[[str], str]) -> str:
+    """Node.js."""
     return needed("node")
-
-
-def needed(program: str) -> str:
-    """Return where a program is; without it the test skips, but fails in CI."""
-    found = shutil.which(program)
-    if found is None and not os.environ.get("CI"):
-        pytest.skip(f"there is no {program} here")
-    assert found is not None, f"there is no {program} here"
-    return found
 
 
 @pytest.fixture

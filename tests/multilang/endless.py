@@ -45,9 +45,9 @@ def main() -> None:
         pids.update(row[-1] for row in rows)
         if len(pids) == 3:
             jvm = run._session._jvm.java.lang.ProcessHandle.current().pid()
-            print(f"jvm {jvm}", flush=True)
-            print(f"children {' '.join(map(str, pids))}", flush=True)
-            print("ready", flush=True)
+            print(f"jvm {jvm}", flush=True)  # noqa: T201
+            print(f"children {' '.join(map(str, pids))}", flush=True)  # noqa: T201
+            print("ready", flush=True)  # noqa: T201
             pids.add(os.getpid())
 
     run = ss.submit(
