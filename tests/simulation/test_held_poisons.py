@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import sparkstorm as ss
-from sparkstorm.batches.drive import BatchDriver, JobError, Run, Step, obey
+from sparkstorm.batches.drive import BatchDriver, JobError, RunBatch, Step, obey
 from sparkstorm.batches.job_result import JobResult
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.dead_letters import LetterStore
@@ -209,7 +209,7 @@ class Play:
         try:
             return self.runner.perform(step)
         except Killed as killed:
-            self.failed_whole += isinstance(step, Run) and step.info.excluded == ()
+            self.failed_whole += isinstance(step, RunBatch) and step.info.excluded == ()
             raise JobError("it kills") from killed
 
 

@@ -27,9 +27,10 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert missing == []
 
 
-def test_the_files_that_the_architecture_names_are_there() -> None:
+@pytest.mark.parametrize("page", ["architecture", "internals"])
+def test_the_files_that_a_page_names_are_there(page: str) -> None:
     """Those of the package by their path in it, tests by theirs in the repository."""
-    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)+\.py)`", text))
     assert len(named) > 15
     roots = ROOT / "src/sparkstorm", ROOT
@@ -40,6 +41,12 @@ def test_the_configuration_page_is_up_to_date() -> None:
     """If not: python scripts/configuration_docs.py."""
     page = runpy.run_path(str(ROOT / "scripts/configuration_docs.py"))["page"]
     assert (ROOT / "docs/configuration.md").read_text(encoding="utf-8") == page()
+
+
+def test_the_drawings_of_the_architecture_are_up_to_date() -> None:
+    """If not: python scripts/architecture_docs.py."""
+    page = runpy.run_path(str(ROOT / "scripts/architecture_docs.py"))["page"]
+    assert (ROOT / "docs/architecture.md").read_text(encoding="utf-8") == page()
 
 
 def test_the_example_of_the_readme_wires_a_topology() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from sparkstorm.acking.ledger import Ledger
 from sparkstorm.batches.agenda import Agenda
+from sparkstorm.batches.bookkeeper import Bookkeeper
 from sparkstorm.batches.coordinator import Coordinator
 from sparkstorm.batches.counts import Counts
 from sparkstorm.batches.events.ended_roots import EndedRoots
@@ -15,7 +16,6 @@ from sparkstorm.batches.fault import Fault
 from sparkstorm.batches.journal import Journal
 from sparkstorm.batches.planner import BatchPlanner
 from sparkstorm.batches.recovery.handover import Handover
-from sparkstorm.batches.settlement import Settlement
 from sparkstorm.batches.spout_tasks import Deliver, SpoutTasks
 from sparkstorm.batches.transactions import Transactions
 from sparkstorm.checkpoint.files import CheckpointFiles
@@ -61,7 +61,7 @@ def make_coordinator(
     ledger, fault, counts, ended_roots = _ledger(plan, now), Fault(), Counts(), EndedRoots(plan)
     sources = SpoutTasks(plan, office, counts, threading.Event(), deliver, on_log)
     planner = BatchPlanner(plan, sources.hosted, sources.partitioned, sources.replays, clock, run)
-    settlement = Settlement(
+    bookkeeper = Bookkeeper(
         ledger,
         journal,
         sources,
@@ -76,7 +76,7 @@ def make_coordinator(
         clock,
         sources=sources,
         agenda=Agenda(journal, planner, Ticks(plan, now), ended_roots, fault),
-        settlement=settlement,
+        bookkeeper=bookkeeper,
         handover=Handover(plan, journal, planner, ledger, fault, clock),
         transactions=Transactions(plan, journal, files) if plan.exactly_once else None,
         fault=fault,

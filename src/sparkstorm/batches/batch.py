@@ -1,17 +1,17 @@
-"""A batch: the phases from its plan to its commit, as a table; an event out of turn raises.
+"""A batch: the phases from plan to commit, as a table; an event out of turn raises.
 
 ::
 
     RECOVERED ─STARTED─► PLANNED ─WRITTEN─► DURABLE ─RAN─► RAN ─JUDGED─► JUDGED ─DECIDED─► DECIDED
         │                                    ▲ ▲            │                                │
         │                                    │ ╰─ROLLED_BACK╯                             APPLIED
-        │                                    ╰──────STARTED (run again) from any of these    ▼
+        │                                    ╰──────STARTED (run again) from any phase       ▼
         ╰──────────COMMITTED─────────► COMMITTED ◄──────────────COMMITTED────────────── APPLIED
 
-Spark decides when: it asks what to read (STARTED), calls ``foreachBatch`` (RAN to APPLIED), and by
-asking for the next batch it shows that this one is COMMITTED. If Spark cannot commit, it starts the
-batch once more, whatever its phase. A batch that an earlier driver planned is RECOVERED until Spark
-shows which of the two it is.
+Spark sets the pace. Spark asks for the loads (STARTED), calls ``foreachBatch`` (RAN to APPLIED),
+and asks for the next batch only after the commit (COMMITTED). If Spark cannot commit, Spark starts
+the batch once more, from any phase. A batch of an earlier driver is RECOVERED until Spark's next
+question shows whether the batch is committed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,37 +38,37 @@ from sparkstorm.texts.logs import logger_of
 __all__ = ["NEXT", "Batch", "BatchTimes", "Event", "Phase"]
 
 _MAX_DIFFERED = 10
-"""How often a batch is rolled back for runs that differ, before the query is started anew."""
+"""How often a batch is rolled back for differing runs, before the query is started anew."""
 
 _logger = logger_of(__name__)
 
 
 class Phase(StrEnum):
-    """Where a batch stands."""
+    """The phase of a batch."""
 
     RECOVERED = "recovered"
-    """An earlier driver planned it; Spark has not shown yet whether it is committed."""
+    """An earlier driver planned the batch; Spark may have committed the batch or not."""
     PLANNED = "planned"
-    """Its plan is made, and not yet in the checkpoint: Spark must not hear of it."""
+    """The plan is made, and not yet in the checkpoint: Spark must not hear of the batch."""
     DURABLE = "durable"
-    """Its plan is in the checkpoint: its job may run."""
+    """The plan is in the checkpoint: the job may run."""
     RAN = "ran"
-    """Its job has returned, and all ackers have answered."""
+    """The job has returned, and all ackers have answered."""
     JUDGED = "judged"
-    """Its result is taken as it is: nothing is rolled back any more."""
+    """The result stands: no roll-back from here on."""
     DECIDED = "decided"
-    """Its outcome is in the checkpoint: another driver would give the same verdicts."""
+    """The outcome is in the checkpoint: another driver would give the same verdicts."""
     APPLIED = "applied"
-    """All committers have applied it, or there are none: Spark may commit."""
+    """All committers have applied the batch, or there are none: Spark may commit."""
     COMMITTED = "committed"
-    """Spark has committed it: its verdicts may go out."""
+    """Spark has committed the batch: the verdicts may go out."""
 
 
 class Event(StrEnum):
-    """What happens to a batch."""
+    """The events in a batch's life."""
 
     STARTED = "started"
-    """Spark asks what to read, the first time or once more: the batch is not committed."""
+    """Spark asks for the loads, for the first time or once more: the batch is not committed."""
     WRITTEN = "written"
     RAN = "ran"
     ROLLED_BACK = "rolled back"
@@ -96,19 +96,19 @@ NEXT: Final[dict[tuple[Phase, Event], Phase]] = {
     (Phase.APPLIED, Event.STARTED): Phase.DURABLE,
     (Phase.APPLIED, Event.COMMITTED): Phase.COMMITTED,
 }
-"""The phase that follows on an event; an event that is not here is out of turn."""
+"""The phase that follows on an event; an event without an entry is out of turn."""
 
 
 @final
 @dataclass(slots=True)
 class BatchTimes:
-    """When the steps of a batch were taken, by the driver's clock.
+    """The times of a batch's steps, by the driver's clock.
 
     Attributes:
-        planned: when it was planned; None if an earlier driver did.
-        started: when Spark first asked what to read.
-        job_secs: how long its job took, the last time.
-        ran: when its job had returned, the last time.
+        planned: when the batch was planned; None if an earlier driver did.
+        started: when Spark first asked for the loads.
+        job_secs: how long the last run of the job took.
+        ran: when the last run of the job had returned.
     """
 
     planned: float | None = None
@@ -117,7 +117,7 @@ class BatchTimes:
     ran: float = 0.0
 
     def cycle_secs(self, committed: float) -> float:
-        """Return the time from plan to commit, without runs that failed in between.
+        """Return the time from plan to commit, without failed runs in between.
 
         Spark's own files of a batch are written before and after the job, perhaps far away.
         Returns 0 if the times are not known.
@@ -130,19 +130,19 @@ class BatchTimes:
 @final
 @dataclass(slots=True)
 class Batch:
-    """One batch until its commit: its phase, and the facts that the coordinator needs of it.
+    """One batch until its commit: the phase, and the facts for the coordinator.
 
     Attributes:
-        plan: what is run.
-        phase: where the batch stands; only :meth:`advance` changes it.
+        plan: the plan to run.
+        phase: the phase; only :meth:`advance` changes the phase.
         predecessor: the whole plan of an earlier driver, while the batch is RECOVERED; ``plan`` is
             the part that this driver can run again.
         search: the roots that a search for poisons leaves out.
-        repeats: how often the batch was run, and what failed meanwhile; exactly once only.
+        repeats: how often the batch was run, and the failures meanwhile; exactly once only.
         decision: the content that the batch must have; exactly once only.
-        answers: of the ackers, when its job has run.
-        differed: how often the batch was rolled back since runs of one stage differed.
-        times: when its steps were taken.
+        answers: the ackers' answers, once the job has run.
+        differed: how often the batch was rolled back for differing runs of one stage.
+        times: the times of its steps.
     """
 
     plan: BatchPlan
@@ -190,17 +190,17 @@ class Batch:
 
     @property
     def matters(self) -> bool:
-        """Whether a draining run has to wait for the batch: not if it was planned for ticks."""
+        """Whether a draining run waits for the batch: not for a batch of ticks alone."""
         return bool(self.plan.loads or self.plan.signals) or self.phase is Phase.RECOVERED
 
     @property
     def info(self) -> BatchInfo:
-        """The facts that its tasks need to know."""
+        """The facts for the batch's tasks."""
         return self.plan.info(self.left_out.ranges, self.repeats.tries)
 
     @property
     def left_out(self) -> LeftOut:
-        """The roots that the batch is run without. What was decided stays decided."""
+        """The roots that the batch is run without. A decision cannot be changed any more."""
         if self.decision is None:
             return replace(self.search, given_up=self.repeats.given_up)
         decided = self.decision
@@ -226,7 +226,7 @@ class Batch:
         """Roll back, since Spark ran stages twice and the runs differ: no result may be used.
 
         Raises:
-            BatchError: it happened too often.
+            BatchError: the runs differed too often.
         """
         self.advance(Event.ROLLED_BACK)
         self.differed += 1

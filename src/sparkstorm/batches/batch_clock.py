@@ -1,4 +1,4 @@
-"""The time of batches, which bolts trust with windows and with state that expires."""
+"""The clock of batches: windows and state with a time to live go by its times."""
 
 from typing import final
 
@@ -8,7 +8,7 @@ from sparkstorm.texts.logs import logger_of
 __all__ = ["BatchClock"]
 
 _SLACK_SECS = 5.0
-"""By so much clocks of two machines may differ without anybody being told."""
+"""The difference between the clocks of two machines that nobody needs to hear of."""
 
 _logger = logger_of(__name__)
 
@@ -17,12 +17,12 @@ _logger = logger_of(__name__)
 class BatchClock:
     """Seconds since 1970 that never fall, and never jump while a driver lives.
 
-    What was closed or removed at a wrong time stays so. So the wall clock is read once, at the
-    start; from there on goes the monotonic one. A clock that was set meanwhile, or a machine that
-    slept, shows at the next start.
+    A window closed at a wrong time stays closed. So the batch clock reads the wall clock once, at
+    the start, and goes by the monotonic clock from there on. A wall clock that was set meanwhile,
+    or a machine that slept, shows at the next start.
 
     Args:
-        clock: where the time comes from.
+        clock: the time.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -39,7 +39,7 @@ class BatchClock:
         """Go on after the last batch of an earlier driver; return the time of that batch.
 
         Args:
-            last: its time; 0 if it was planned when plans had none: it is taken for now then.
+            last: the batch's time; 0 if its plan has no time: then now.
         """
         behind = last - self.now()
         if behind > 0:

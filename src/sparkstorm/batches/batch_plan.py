@@ -26,24 +26,24 @@ __all__ = ["BatchPlan"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchPlan:
-    """One batch.
+    """The plan of one batch.
 
     Attributes:
-        number: the batch's number; that of Spark, too.
-        run: names the driver's life that planned it.
-        time: when it was planned, in seconds since 1970 (:mod:`batch_clock`); kept over restarts,
-            since bolts decide by it. 0 in plans of versions that did not write it down.
-        loads: what it reads.
+        number: the batch's number; Spark's, too.
+        run: names the driver's life that planned the batch.
+        time: the batch's time, in seconds since 1970 (:mod:`batch_clock`); kept over restarts,
+            since bolts decide by the time. 0 in plans of versions without times.
+        loads: the messages to read.
         sequences: for each spout task (``component/index``), the number of its next message.
-        cursors: for each partitioned spout task, how far it has planned (its ``snapshot``).
-        outstanding: splits given out earlier and still owed, but for those in this batch.
-        signals: what the engine tells single tasks in it; not kept over restarts.
-        ticks: the tick tuples that ride in it; not kept either.
+        cursors: for each partitioned spout task, how far the task has planned (its ``snapshot``).
+        outstanding: splits given out earlier and still owed, without the splits in this batch.
+        signals: packets of the engine for single tasks; not kept over restarts.
+        ticks: the tick tuples of the batch; not kept over restarts.
         tries: for each hosted spout task, how often its messages were tried
             (:func:`sparkstorm.sources.blame.encode_tries`).
-        clean: whether its driver has ended in good order after it.
-        settled: whether its batch was committed, and its messages had their verdicts, when it was
-            written; a plan always says so of the batches before it.
+        clean: whether the driver ended in good order after the batch.
+        settled: whether the batch was committed, and its verdicts given, when the plan was written;
+            a plan always says so of the batches before.
     """
 
     number: int
@@ -61,16 +61,16 @@ class BatchPlan:
 
     @property
     def messages(self) -> int:
-        """How many messages it holds, untracked ones included."""
+        """How many messages the batch holds, untracked messages included."""
         return sum(planned.load.count for planned in self.loads)
 
     @property
     def ranges(self) -> tuple[RootRange, ...]:
-        """The roots that begin in it, ascending."""
+        """The roots that begin in the batch, ascending."""
         return tuple(sorted(p.range for p in self.loads if p.range is not None))
 
     def info(self, excluded: Sequence[RootRange] = (), tries: int = 1) -> BatchInfo:
-        """What its tasks need to know, when it is run for so many times."""
+        """Return the facts for the batch's tasks, when the batch is run for so many times."""
         retried = [
             Retried(p.load.first, p.load.count, p.attempt + tries - 1)
             for p in self.loads
@@ -86,7 +86,7 @@ class BatchPlan:
         )
 
     def by_partition(self, partitions: int) -> dict[int, list[Load | SystemPacket]]:
-        """What each of so many partitions reads, if it has anything to read."""
+        """Return the loads and packets of each partition that has something to read."""
         found: dict[int, list[Load | SystemPacket]] = {}
         for planned in self.loads:
             found.setdefault(planned.partition, []).append(planned.load)
@@ -111,7 +111,7 @@ class BatchPlan:
         return found
 
     def to_json(self) -> bytes:
-        """Return it as bytes for :meth:`from_json`; hosted messages' values are not kept."""
+        """Return the plan as bytes for :meth:`from_json`, without the values of hosted messages."""
         data = {
             "number": self.number,
             "run": self.run,
@@ -137,7 +137,7 @@ class BatchPlan:
 
     @classmethod
     def from_json(cls, data: bytes) -> "BatchPlan":
-        """Build it from :meth:`to_json`'s bytes."""
+        """Build a plan from :meth:`to_json`'s bytes."""
         values = json.loads(data)
         return cls(
             number=values["number"],

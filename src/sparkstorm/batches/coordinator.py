@@ -22,10 +22,10 @@ from typing import final
 from sparkstorm.acking.tally import RootRange
 from sparkstorm.batches.agenda import Agenda
 from sparkstorm.batches.batch import Batch, Event, Phase
+from sparkstorm.batches.bookkeeper import Bookkeeper
 from sparkstorm.batches.fault import NO_VERDICTS, Fault
 from sparkstorm.batches.job_result import JobResult
 from sparkstorm.batches.recovery.handover import Handover
-from sparkstorm.batches.settlement import Settlement
 from sparkstorm.batches.spout_tasks import SpoutTasks
 from sparkstorm.batches.transactions import Transactions, Wait
 from sparkstorm.checkpoint.engine_log import EngineLog
@@ -49,7 +49,7 @@ class Coordinator:
         clock: the time.
         sources: all sources of the topology.
         agenda: plans batches.
-        settlement: gives verdicts.
+        bookkeeper: gives verdicts.
         handover: takes the checkpoint over from the driver before, and leaves it to the next.
         transactions: makes batches happen exactly once; None if they happen at least once.
         fault: whether something went wrong half way.
@@ -62,7 +62,7 @@ class Coordinator:
         *,
         sources: SpoutTasks,
         agenda: Agenda,
-        settlement: Settlement,
+        bookkeeper: Bookkeeper,
         handover: Handover,
         transactions: Transactions | None,
         fault: Fault,
@@ -73,7 +73,7 @@ class Coordinator:
         self._clock = clock
         self._sources = sources
         self._agenda = agenda
-        self._settlement = settlement
+        self._bookkeeper = bookkeeper
         self._handover = handover
         self._transactions = transactions
         self._fault = fault
@@ -104,9 +104,9 @@ class Coordinator:
             self._transactions.open()
 
     def close(self, clean: bool = True) -> None:
-        """Close the partitioned spouts; if ``clean``, write down how far all verdicts were given.
+        """Close the partitioned spouts; if ``clean``, write down that all verdicts were given.
 
-        If not, the next driver takes this one for dead, perhaps of a message.
+        Without ``clean`` the next driver takes this one for dead, perhaps killed by a message.
         """
         with self._lock:
             if clean and self._last >= 0 and not self._fault:
@@ -123,28 +123,29 @@ class Coordinator:
     # --- the life of a batch ---------------------------------------------------------------------
 
     def next_batch(self, number: int, *, even_empty: bool = False) -> bool:
-        """Note that every batch before ``number`` is committed, and plan that one.
+        """Note that every batch before ``number`` is committed, and plan batch ``number``.
 
-        Returns whether there is such a batch; if not, ask again later (``arrived`` is set when a
-        hosted spout has emitted). If it may be ``even_empty``, there always is.
+        Returns whether there is a batch; if not, ask again later (``arrived`` is set when a hosted
+        spout has emitted). With ``even_empty`` there always is a batch.
 
         Raises:
             SupersededError: another run has taken over the checkpoint; no verdicts were given.
             CheckpointError: verdicts could not be given, or no batch be planned, now or earlier;
-                the run must end.
+            the
+                run must end.
         """
         with self._lock, self._fault.kept(NO_VERDICTS):
             for done in sorted(n for n in self._batches if n < number):
                 self._commit(self._batches.pop(done))
-            self._settlement.expire(self._clock.monotonic())
+            self._bookkeeper.expire(self._clock.monotonic())
         with self._lock:
             self._sources.look(self._clock.monotonic())
-        self._settlement.tell_taps()
+        self._bookkeeper.tell_taps()
         with self._lock:
             return number in self._batches or self._plan_batch(number, even_empty)
 
     def loads(self, number: int) -> Mapping[int, list[Load | SystemPacket]]:
-        """What each partition reads in a planned batch; asked only if the batch is to be run.
+        """Return the loads of each partition; Spark asks only to run the batch.
 
         The question shows that the batch is not committed.
         """
@@ -154,13 +155,13 @@ class Coordinator:
             batch.start(self._clock.monotonic())
             if recovered:
                 self._handover.plan_again(batch)
-                self._settlement.count_again(batch.plan)
+                self._bookkeeper.count_again(batch.plan)
             if batch.phase is Phase.PLANNED:
                 self._handover.write(batch)
             return batch.plan.by_partition(self._plan.partitions)
 
     def info(self, number: int) -> BatchInfo:
-        """The facts that the tasks of a planned batch need to know."""
+        """Return the facts for the tasks of a planned batch."""
         with self._lock:
             return self._batches[number].info
 
@@ -190,12 +191,12 @@ class Coordinator:
             SparkstormError: a fault of the user's that must stop the topology.
             BatchError: the outcome is not whole, or cannot be brought in line with the state.
         """
-        self._settlement.tell_lines(result.reports)
+        self._bookkeeper.tell_lines(result.reports)
         with self._lock:
             batch = self._batches[number]
             wait = self._judge(batch, result)
             if wait is not None:
-                self._settlement.note_rollback()
+                self._bookkeeper.note_rollback()
                 return wait
             if self.partitioned and self._plan.tracked:
                 self._handover.leave_outcome(batch)
@@ -207,12 +208,12 @@ class Coordinator:
             return None
 
     def apply(self, number: int, wait: Wait) -> None:
-        """Have the committers apply a finished batch, if there are any; then Spark may commit it.
+        """Have the committers apply a finished batch, if there are any; then Spark may commit.
 
-        Takes as long as they do, and holds up nobody but the batch.
+        The call takes as long as the committers do, and holds up nobody but the batch.
 
         Raises:
-            CommitError: one of them could not.
+            CommitError: a committer failed too often.
             SupersededError: another run has taken over the checkpoint.
         """
         if self._transactions is not None:
@@ -227,18 +228,18 @@ class Coordinator:
             self._clock.monotonic(),
             fresh=self._intake_open,
             # not if the run is about to end
-            for_ticks=self._intake_open or bool(self._settlement.pending),
+            for_ticks=self._intake_open or bool(self._bookkeeper.pending),
             even_empty=even_empty,
         )
         if batch is None:
             return False
         self._batches[number], self._last = batch, number
-        self._settlement.begin(batch.plan)
+        self._bookkeeper.begin(batch.plan)
         self._agenda.tidy()
         return True
 
     def _judge(self, batch: Batch, result: JobResult) -> float | None:
-        """Take a job's result, or roll the batch back and return after how long to run it again."""
+        """Accept a job's result, or roll back and return the seconds after which to run again."""
         if differing := result.runs.differing():
             batch.start_over(differing)
             return 0.0
@@ -255,9 +256,9 @@ class Coordinator:
         batch.advance(Event.COMMITTED)
         now = self._clock.monotonic()
         if recovered:
-            self._settlement.settle_recovered(batch, self._handover.verdicts(batch), now)
+            self._bookkeeper.settle_recovered(batch, self._handover.verdicts(batch), now)
         else:
-            self._settlement.settle(batch, now)
+            self._bookkeeper.settle(batch, now)
             self._agenda.observe(batch, now)
 
     # --- how the run stands ----------------------------------------------------------------------
@@ -268,7 +269,7 @@ class Coordinator:
         with self._lock:
             if self._fault:  # some verdicts were not given
                 return False
-            if self._agenda.due or self._settlement.waiting:
+            if self._agenda.due or self._bookkeeper.waiting:
                 return False
             if any(batch.matters for batch in self._batches.values()):
                 return False
@@ -277,17 +278,17 @@ class Coordinator:
     def statistics(self) -> Statistics:
         """How the topology stands now."""
         with self._lock:
-            return self._settlement.statistics()
+            return self._bookkeeper.statistics()
 
     @property
     def ledger_bytes(self) -> int:
         """Bytes that the ledger holds for roots that are open between batches."""
         with self._lock:
-            return self._settlement.nbytes
+            return self._bookkeeper.nbytes
 
     def intake_limit(self, task: int) -> int:
         """How many messages a hosted task may have pending and ready."""
         return self._agenda.intake_limit(task) if self._intake_open else 0
 
     def __repr__(self) -> str:
-        return f"Coordinator({self._plan.name}: {self._settlement!r})"
+        return f"Coordinator({self._plan.name}: {self._bookkeeper!r})"

@@ -1,4 +1,4 @@
-"""What a running topology counts of its messages."""
+"""Counts: the counters of a running topology's messages."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -47,10 +47,10 @@ class Counts:
 
 @final
 class FirstFailures:
-    """Tells of a failure's cause when it is first seen; once each, since more would be noise.
+    """Logs each cause of failures once, when the cause is first seen; more would be noise.
 
-    Errors of one class that differ in their text, since they quote the message, are mostly one
-    cause: a few of them are told.
+    Errors of one class with different texts, since they quote the message, are mostly one cause: a
+    few of them are logged.
     """
 
     _MOST = 100
@@ -62,7 +62,7 @@ class FirstFailures:
         self._alike: Counter[tuple[str, str]] = Counter()
 
     def show(self, failure: Failure) -> None:
-        """Log the failure, unless one of this component with this message was logged before."""
+        """Log the failure, unless the component has failed with the same message before."""
         cause = (failure.component, failure.message)
         if cause in self._shown or len(self._shown) >= self._MOST:
             return
@@ -78,6 +78,6 @@ class FirstFailures:
 
 
 def _last_frame(trace: str) -> str:
-    """Where the user's code raised, as the last frame of the traceback says it."""
+    """Return where the user's code raised: the last frame of the traceback."""
     frames = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")]
     return f" ({frames[-1]})" if frames else ""

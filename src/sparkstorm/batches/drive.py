@@ -1,17 +1,17 @@
-"""The drive: what is run of a batch, step by step, until the batch may be committed.
+"""The drive: the steps of one batch until the commit.
 
-:meth:`BatchDriver.drive` decides and runs nothing itself. It yields steps, and a runner carries
-them out: Spark's ``foreachBatch``, the in-process runner, the simulation. All three so run a batch
-by the same rules::
+:meth:`BatchDriver.drive` decides and runs nothing itself: the drive yields steps, and a runner
+carries them out. The runners are Spark's ``foreachBatch``, the in-process runner and the
+simulation, so all three run a batch by the same rules::
 
-    Run ──passed──► judged ──whole──► Apply ──► the runner commits
-     ▲ │failed         │ to be repeated
-     │ ▼               ▼
-     │ Probe …       Pause ──► RollBack ──╮
-     ╰─────────────────┴──────────────────╯
+    RunBatch ──passed──► judged ──whole──► Apply ──► the runner commits
+      ▲ │failed             │ to be repeated
+      │ ▼                   ▼
+      │ Probe …           Pause ──► RollBack ──╮
+      ╰───┴────────────────────────────────────╯
 
-A job that fails is searched for the messages at fault (:mod:`poison_search`); the batch is then run
-without them.
+After a failed job a search finds the messages at fault (:mod:`poison_search`), and the batch is run
+without these messages.
 """
 
 from collections.abc import Callable, Generator
@@ -28,14 +28,24 @@ from sparkstorm.errors import BatchError
 from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.planning.plan import Plan
 
-__all__ = ["Apply", "BatchDriver", "JobError", "Pause", "Probe", "RollBack", "Run", "Step", "obey"]
+__all__ = [
+    "Apply",
+    "BatchDriver",
+    "JobError",
+    "Pause",
+    "Probe",
+    "RollBack",
+    "RunBatch",
+    "Step",
+    "obey",
+]
 
 
 class JobError(Exception):
-    """A runner throws it into the drive: the job of a step failed.
+    """The job of a step failed; a runner throws the error into the drive.
 
     Attributes:
-        hung: whether the job was cancelled because it took longer than it may.
+        hung: whether the job was cancelled because it took longer than allowed.
     """
 
     def __init__(self, message: str, *, hung: bool = False) -> None:
@@ -45,8 +55,8 @@ class JobError(Exception):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Run the job of the batch itself; its outputs and its state count."""
+class RunBatch:
+    """Run the job of the batch; outputs and state count."""
 
     info: BatchInfo
     limit_secs: float
@@ -55,7 +65,7 @@ class Run:
 @final
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Run a part of the batch on the side: whether it fails is all that counts."""
+    """Run a part of the batch on the side, to see whether the part fails."""
 
     info: BatchInfo
     limit_secs: float
@@ -81,7 +91,7 @@ class Apply:
     """Have the committers apply the batch (:meth:`Coordinator.apply`)."""
 
 
-Step: TypeAlias = Run | Probe | Pause | RollBack | Apply
+Step: TypeAlias = RunBatch | Probe | Pause | RollBack | Apply
 """One thing for a runner to do."""
 
 Drive: TypeAlias = Generator[Step, JobResult, None]
@@ -114,7 +124,7 @@ def obey(drive: Drive, perform: Callable[[Step], JobResult]) -> None:
 @final
 @dataclass(slots=True)
 class _Findings:
-    """What the searches of one batch have found; a roll-back does not undo it."""
+    """The findings of all searches of one batch; a roll-back does not undo them."""
 
     excluded: tuple[RootRange, ...] = ()
     poisons: dict[int, str] = field(default_factory=dict)
@@ -161,9 +171,9 @@ class BatchDriver:
         yield Apply()
 
     def _attempt(self, number: int, found: _Findings) -> Generator[Step, JobResult, float | None]:
-        """Run a batch once; return the seconds after which to run it again, or None."""
+        """Run a batch once; return the seconds after which to run the batch again, or None."""
         try:
-            result = yield Run(self._coordinator.info(number), self._timeout_secs)
+            result = yield RunBatch(self._coordinator.info(number), self._timeout_secs)
         except JobError as error:
             result = yield from self._search(number, found, error)
         else:
@@ -193,7 +203,7 @@ class BatchDriver:
                     continue
                 if self._exactly_once:  # messages left out from here on must not be in its state
                     yield RollBack()
-                result = yield Run(asked, limit)
+                result = yield RunBatch(asked, limit)
             except JobError as failure:
                 error = failure
                 search.failed(hung=failure.hung)
@@ -206,9 +216,10 @@ class BatchDriver:
     def _leave_out(
         self, number: int, found: _Findings, search: PoisonSearch, action: Action
     ) -> None:
-        """Add what a search has found to the findings of the searches before it.
+        """Add the findings of a search to the findings of the searches before.
 
-        A search after a roll-back skips the poisons found before it, so it does not find them.
+        A search after a roll-back skips poisons found before, so the search does not find them
+        again.
         """
         found.excluded = merge_ranges([*found.excluded, *action.excluded])
         found.poisons |= {poison.root: self._deed(poison) for poison in search.poisons}

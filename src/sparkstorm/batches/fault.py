@@ -1,4 +1,4 @@
-"""What went wrong half way, so that only a later driver can do the rest."""
+"""Faults: errors half way through a step, so that only a later driver can do the rest."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +15,10 @@ NO_PLAN = "no batch could be planned"
 
 @final
 class Fault:
-    """Stands around what must be done whole; once it was not, nothing is begun any more.
+    """Guards steps that must be done whole; after a failed step no further step begins.
 
-    A later driver finds on disk what this one has not given verdicts on; any further plan would
-    hide that. And what was taken for a plan that never was, only its source can give again.
+    After a failure the checkpoint tells a later driver which verdicts are missing. Any further plan
+    would hide that. And messages taken for a plan that never was, only their source can give again.
     """
 
     def __init__(self) -> None:
@@ -28,16 +28,16 @@ class Fault:
         return self._error is not None
 
     def check(self) -> None:
-        """Raise the error that was kept, if there is one."""
+        """Raise the error of an earlier step, if there was one."""
         if self._error is not None:
             raise self._error
 
     @contextmanager
     def kept(self, what: str) -> Iterator[None]:
-        """Keep what is raised, and raise it whenever anything is to be begun again.
+        """Keep an error that is raised within, and raise the same error in all later steps.
 
         Args:
-            what: what could not be done then, for people.
+            what: names the failed step, for people.
         """
         self.check()
         try:

@@ -1,11 +1,10 @@
-"""What a driver writes down batch by batch, and what it finds of an earlier one.
+"""The journal: the files that a driver writes for each batch, and reads from the driver before.
 
-``plans/E-N`` is the plan of batch N by the driver of epoch E, ``outcomes/E-N`` what came out, and
-``decisions/E-N`` what was decided about it if batches happen exactly once. With the epoch in its
-name, nothing that a superseded driver is late to write can replace what its successor wrote, or
-pass for it.
+``plans/E-N`` is the plan of batch N by the driver of epoch E, ``outcomes/E-N`` the batch's outcome,
+and ``decisions/E-N`` the decision on an exactly-once batch. The epoch in the name keeps late writes
+of a superseded driver apart from the files of its successor.
 
-Who wrote what when decides what a damaged file means: ``docs/guarantees.md`` has the cases.
+The order of the writes decides the meaning of a damaged file: ``docs/guarantees.md`` has the cases.
 """
 
 import re
@@ -22,7 +21,7 @@ from sparkstorm.texts.logs import logger_of
 __all__ = ["Journal"]
 
 _KEPT = 2
-"""The newest plan holds what is owed before it; one more is kept, should it be damaged."""
+"""How many plans are kept: the newest, and the plan before as a reserve against damage."""
 
 _KEY = re.compile("(0|[1-9][0-9]*)-(0|[1-9][0-9]*)")
 
@@ -45,11 +44,11 @@ _logger = logger_of(__name__)
 
 @final
 class Journal:
-    """Plans and outcomes on a checkpoint.
+    """Plans, outcomes and decisions in a checkpoint.
 
     Args:
         files: the checkpoint.
-        fence: asked before each write, and after that of a plan or a decision.
+        fence: asked before each write, and again after the write of a plan or a decision.
     """
 
     def __init__(self, files: CheckpointFiles, fence: Fence) -> None:
@@ -68,18 +67,18 @@ class Journal:
         self._fence.check()
 
     def last(self, log: EngineLog) -> BatchPlan | None:
-        """The last plan of the driver before this one; of the newest epoch, if there are several.
+        """Return the last plan of the driver before this one, or None for a new checkpoint.
 
-        A plan is only told to Spark after it is written and the epoch is found to be still the
-        newest. So one of an older epoch and a higher number was never run.
+        A driver tells Spark of a plan only after the write, and after a check that its epoch is
+        still the newest. So a plan of an older epoch with a higher number never ran.
 
-        If the newest one is damaged, and no batch was run by it, it counts as not written.
+        A damaged newest plan counts as not written, unless its batch ran.
 
         Args:
-            log: what Spark knows, or whatever engine runs the batches.
+            log: the batches that Spark, or another engine, has heard of and committed.
 
         Raises:
-            SupersededError: another run has taken over; what is there may be newer than this run.
+            SupersededError: another run has taken over; the files may be newer than this run.
             CheckpointError: a plan that was used is damaged or gone.
         """
         self._tell_strangers()
@@ -102,43 +101,43 @@ class Journal:
         return plan
 
     def write_plan(self, plan: BatchPlan) -> None:
-        """Make a plan durable.
+        """Write a plan.
 
         Raises:
-            SupersededError: another run has taken over; the plan must not be run.
+            SupersededError: another run has taken over; the plan must not run.
         """
         self._write("plans", plan.number, plan.to_json())
         self.check()
 
     def write_outcome(self, number: int, data: bytes) -> None:
-        """Make the outcome of a batch durable.
+        """Write the outcome of a batch.
 
         Raises:
-            SupersededError: another run has taken over; the batch must not be committed.
+            SupersededError: another run has taken over; Spark must not commit the batch.
         """
         self._write("outcomes", number, data)
 
     def write_decision(self, number: int, data: bytes) -> None:
-        """Make the decision about a batch durable.
+        """Write the decision on a batch.
 
         Raises:
-            SupersededError: another run has taken over, and may not have seen it; it must not be
-                acted upon.
+            SupersededError: another run has taken over, perhaps without sight of the decision; the
+                committers must not act on the decision.
         """
         self._decisions_there = True
         self._write("decisions", number, data)
         self.check()
 
     def earlier_decision(self, number: int) -> bytes | None:
-        """What the driver of the :meth:`last` plan decided about it, if it did."""
+        """Return the decision of the driver before on its last batch, or None."""
         return self._read("decisions", number, _ASK_TARGETS)
 
     def earlier_outcome(self, number: int) -> bytes | None:
-        """The outcome that the driver of the :meth:`last` plan wrote for it, if it did."""
+        """Return the outcome that the driver before wrote for its last batch, or None."""
         return self._read("outcomes", number, _NEVER_MIND)
 
     def missing_decision(self, number: int) -> CheckpointError:
-        """Return the error that a committed batch was decided on, and nobody knows how."""
+        """Return the error of a committed batch whose decision is gone."""
         name = f"sparkstorm/{_name('decisions', self._read_epoch, number)}"
         why = f", since {self._damaged}, which came after it, is damaged" if self._damaged else ""
         return CheckpointError(
@@ -147,7 +146,10 @@ class Journal:
         )
 
     def purge(self) -> None:
-        """Drop what no restart can need, once a new plan is written; nothing of later epochs."""
+        """Delete the files that no restart can need, once a new plan is written.
+
+        Files of later epochs stay.
+        """
         for epoch, number in self._sorted("plans")[:-_KEPT]:
             self._files.delete(_name("plans", epoch, number))
         self._delete_all("outcomes")
@@ -171,9 +173,9 @@ class Journal:
     def _check_unused(
         self, epoch: int, number: int, log: EngineLog, damage: CheckpointError
     ) -> None:
-        """Raise the damage of a plan if its batch was run: what came of it is there, or in Spark.
+        """Raise the damage of a plan whose batch ran: an outcome is there, or a commit of Spark's.
 
-        If Spark knows the batch only by an older plan of it, that one is still what is to be run.
+        If Spark knows the batch only by an older plan, the older plan still holds.
         """
         ran = any(
             self._files.read(_name(folder, epoch, number)) is not None
@@ -197,7 +199,7 @@ class Journal:
         return read_sealed(self._files, _name(folder, self._read_epoch, number), mend)
 
     def _sorted(self, folder: str) -> list[tuple[int, int]]:
-        """Epoch and number of each file, up to this driver's own epoch."""
+        """Return epoch and number of each file, up to this driver's own epoch."""
         matches = (_KEY.fullmatch(name) for name in self._files.names(folder))
         found = sorted((int(match[1]), int(match[2])) for match in matches if match)
         return [key for key in found if key[0] <= self._fence.epoch]

@@ -1,18 +1,17 @@
-"""Finding the messages that kill or hang a batch's job: what to run next, and what that showed.
+"""The search for poisons: messages that kill or hang the job of their batch.
 
-A job that fails says little of why. So messages are tried apart from the others, in *probes*:
-actions of the same batch that count for nothing and may therefore be repeated. The first message
-that makes a probe fail is found by binary search; what lies before it has passed and needs no
-second look. Then all the rest is run as the batch, and only if that fails, too, is the search
-taken up behind the message found. For p such messages among n that is about p · log2 n actions,
-all inside one batch.
+A failed job says little of the reason. So the search runs *probes*: jobs with a part of the batch
+that count for nothing and may be repeated. Binary search finds the first message that makes a probe
+fail; all messages before have passed and need no second look. Then the rest runs as the batch, and
+only if the batch fails again, the search goes on behind the found message. For p poisons among n
+messages the search takes about p · log2 n jobs, all inside one batch.
 
-Before a message is condemned it must fail two *trials*, alone, with Spark's own retries and all the
-time that a batch may take; between them a probe without any message must pass. And no word counts
-before the batch has passed without it. So neither a worker that was killed by chance, nor a slow
-message, nor a cluster that is away condemns anything: they cost a few actions more. For the last
-suspect is often found by elimination, since all others pass: a batch that failed by accident, and
-a single trial that does, would otherwise condemn any message.
+The search condemns a message after two failed *trials*: the message runs alone, with Spark's own
+retries and the whole time-out of a batch. Between the trials a probe without any message must pass.
+And no poison is told of before the batch has passed without the poison. So a worker killed by
+chance, a slow message, or a cluster that is away condemns nobody, and costs a few more jobs. One
+trial would not be enough: the last suspect is often found by elimination, so a batch and a single
+trial that both failed by accident would condemn an innocent message.
 
 ::
 
@@ -24,8 +23,8 @@ a single trial that does, would otherwise condemn any message.
                          ▼         nothing left to suspect │                 │ too many
                      HOPELESS ◄──nothing left── PART ⟲ ◄───┴─────────────────╯
 
-WHOLE, REST and PART run the batch itself: if one passes, the batch is done. If CONFIRM fails, or
-AGAIN has condemned as many as are looked for and none has passed, that is HOPELESS, too.
+WHOLE, REST and PART run the batch itself: if one passes, the batch is done. A failed CONFIRM leads
+to HOPELESS, and so does AGAIN when the limit of poisons is reached and no message has passed.
 """
 
 from collections.abc import Sequence
@@ -47,7 +46,13 @@ _MAX_MISTAKES = 3
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """What to run next: with ``messages`` of the batch, ``excluded`` are the others."""
+    """The next job of a search.
+
+    Attributes:
+        purpose: whether the job is the batch, a probe or a trial.
+        messages: how many messages of the batch run.
+        excluded: the roots of all other messages.
+    """
 
     purpose: Purpose
     messages: int
@@ -57,7 +62,12 @@ class Action:
 @final
 @dataclass(frozen=True, slots=True)
 class Poison:
-    """A message that failed its trials; ``hung``: it ran out of time, else its process ended."""
+    """A message that failed its trials.
+
+    Attributes:
+        root: the message's root.
+        hung: whether the message ran out of time; else its process ended.
+    """
 
     root: int
     hung: bool
@@ -86,11 +96,11 @@ _PURPOSES = {
 
 @final
 class PoisonSearch:
-    """What to run after a batch's job has failed, action by action. Pure.
+    """Chooses the jobs after a batch's job has failed, one by one. Pure.
 
     Run :attr:`action`, then call :meth:`passed` or :meth:`failed`, until an action that is the
-    batch itself has passed, or the search is :attr:`hopeless`. What was left out of the one that
-    passed, and is no poison, comes back in later batches, and is not charged with a try.
+    batch itself has passed, or the search is :attr:`hopeless`. Left-out messages that are no
+    poisons come back in later batches, and are not charged with a try.
 
     >>> search = PoisonSearch([RootRange(0, 4)])  # message 2 is a poison
     >>> search.failed(); search.action.messages  # it was no accident: try none
@@ -110,9 +120,9 @@ class PoisonSearch:
 
     Args:
         ranges: the roots of the batch.
-        hung: the first attempt ran out of time. It is then not repeated whole: what ends a
-            process is often an accident, what takes so long seldom is, and it costs as long again.
-        max_poisons: how many to look for; what lies behind the last one is left out.
+        hung: whether the first run ran out of time. A hung batch is not repeated whole: the end of
+            a process is often an accident, a hang seldom is, and costs as long again.
+        max_poisons: how many poisons to look for; messages behind the last poison are left out.
     """
 
     def __init__(
@@ -135,7 +145,7 @@ class PoisonSearch:
 
     @property
     def action(self) -> Action:
-        """What to run next."""
+        """The job to run next."""
         start, stop = self._span()
         gone = [position for position, _ in self._found]
         excluded = self._roots(_complement(start, stop, gone, self._count))
@@ -145,17 +155,17 @@ class PoisonSearch:
 
     @property
     def poisons(self) -> tuple[Poison, ...]:
-        """What was condemned so far."""
+        """The messages condemned so far."""
         return tuple(poison for _, poison in self._found)
 
     @property
     def suspects(self) -> int:
-        """Among how many messages the next poison is looked for."""
+        """How many messages are suspected."""
         return self._bad - self._good
 
     @property
     def hopeless(self) -> bool:
-        """Whether it is not the messages' fault: nothing more is to be run."""
+        """Whether no message is at fault: there is nothing more to run."""
         return self._step is _Step.HOPELESS
 
     def passed(self) -> None:
@@ -194,7 +204,7 @@ class PoisonSearch:
                 self._step = _Step.HOPELESS
 
     def _look_on(self) -> None:
-        """Halve what is suspected; if that is nothing, messages fail only together: run fewer."""
+        """Halve the suspects; without suspects messages fail only together, so run fewer."""
         if not self._count:
             self._step = _Step.HOPELESS
         elif not self.suspects or self.mistakes > _MAX_MISTAKES:
@@ -223,7 +233,7 @@ class PoisonSearch:
         return self._good + self.suspects // 2
 
     def _span(self) -> tuple[int, int]:
-        """The positions of the messages to run, poisons among them."""
+        """Return the positions of the messages to run, poisons among them."""
         match self._step:
             case _Step.CONTROL | _Step.CONFIRM | _Step.HOPELESS:
                 return 0, 0
@@ -237,7 +247,7 @@ class PoisonSearch:
                 return 0, self._count
 
     def _roots(self, spans: Sequence[tuple[int, int]]) -> tuple[RootRange, ...]:
-        """The roots at these positions."""
+        """Return the roots at these positions."""
         found, base = [], 0
         for span in self._ranges:
             for start, stop in spans:
@@ -249,7 +259,7 @@ class PoisonSearch:
 
 
 def _complement(start: int, stop: int, gone: Sequence[int], count: int) -> list[tuple[int, int]]:
-    """All positions below ``count`` but those from start to stop; ``gone`` ones in any case."""
+    """Return all positions below ``count`` outside of start to stop, and the ``gone`` positions."""
     inside = [(position, position + 1) for position in gone if start <= position < stop]
     outside = [(0, start), *inside, (stop, count)]
     return [span for span in outside if span[0] < span[1]]
@@ -257,14 +267,15 @@ def _complement(start: int, stop: int, gone: Sequence[int], count: int) -> list[
 
 @final
 class TimeLimits:
-    """How long the actions of a search may take, so that a hung one costs seconds, not minutes.
+    """The time limits of a search's jobs: a hang costs seconds, not minutes.
 
-    A batch of n messages may take its whole time-out; so m of them may take m/n of it, and all
-    probes of one search together hardly more than one batch. What is known to be faster gets less:
-    four times the longest batch or probe that passed. To either comes what any action costs (the
-    quickest that passed, twice), and the seconds that Spark takes to get rid of a hung worker. A
-    limit that led to an innocent message was too short: the next ones are four times as long. A
-    trial has the whole time-out, and so has a control, which shows first what an action costs.
+    A batch of n messages has its whole time-out, so m messages have m/n of the time-out, and all
+    probes of one search together take hardly longer than one batch. Where batches are known to be
+    faster, the limit is four times the longest batch or probe that passed. Added to either: twice
+    the quickest probe, for the cost of any job, and the seconds that Spark takes to get rid of a
+    hung worker. A limit that led to an innocent message was too short: the next limits are four
+    times as long. A trial has the whole time-out, and so has a control, since the control shows
+    first how long a job takes.
     """
 
     _KILL_SECS = 3.0
@@ -277,7 +288,7 @@ class TimeLimits:
         self._quickest: float | None = None
 
     def of(self, action: Action, mistakes: int = 0) -> float:
-        """The limit of an action, in seconds."""
+        """Return the limit of an action, in seconds."""
         if action.purpose is Purpose.TRIAL or not action.messages:
             return self._timeout_secs
         share = self._timeout_secs * action.messages / self._messages

@@ -1,4 +1,4 @@
-"""Repeats: how often an exactly-once batch was run, and which of its messages failed meanwhile."""
+"""Repeats: the runs of an exactly-once batch, and the failures of its messages meanwhile."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -17,12 +17,12 @@ __all__ = ["Repeats"]
 @final
 @dataclass(slots=True)
 class Repeats:
-    """The runs of one exactly-once batch, which a failure in it rolls back as a whole.
+    """The runs of one exactly-once batch; a failure rolls the whole batch back.
 
     Attributes:
-        tries: how often the batch was run, this time included.
-        failed: how often each root failed in it by itself.
-        given_up: the roots that failed too often, and how: the batch is run without them.
+        tries: how often the batch was run, the running try included.
+        failed: how often each root failed by itself.
+        given_up: the roots that failed too often, and how: the batch is run without these roots.
     """
 
     tries: int = 1
@@ -30,9 +30,9 @@ class Repeats:
     given_up: FailedRoots = field(default_factory=FailedRoots.none)
 
     def note_failing(self, failing: FailedRoots, plan: BatchPlan) -> Indexes:
-        """Count failures; return how often each root was tried, in earlier batches too.
+        """Count failures; return how often each root was tried, earlier batches included.
 
-        A message is tried when it fails by itself, not when others are rolled back with it.
+        A failure of its own is a try of a message; a roll-back with other messages is not.
         """
         counted = np.array([failure.counted for failure in failing.causes], np.bool_)
         self.failed.update(failing.roots[counted[failing.which]].tolist())

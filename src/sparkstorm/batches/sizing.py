@@ -1,28 +1,28 @@
-"""How many messages the next batch should hold.
+"""The size of batches: how many messages the next batch should hold.
 
-A batch takes a *fixed* time, however little it holds (Spark plans it, starts its tasks, writes its
-files), and a time for each message. The size follows from these two:
+A batch takes a *fixed* time, however few messages it holds (Spark plans the job, starts its tasks,
+writes its files), and a time for each message. The size follows from these two:
 
 - A batch takes the target time.
 - If the fixed time leaves too little of the target, a batch grows until its messages take half as
-  long again as its fixed time. So a backlog is worked off at three fifths of the rate that endless
-  batches would have.
-- A batch does not grow over the most time that it may take. If the fixed time alone comes near to
-  that, the messages still get the target time, since smaller batches never end a backlog.
+  long again as the fixed time. A backlog is then worked off at three fifths of the rate of endless
+  batches.
+- A batch does not grow over the most time that a batch may take. If the fixed time alone comes near
+  to that limit, the messages still get the target time, since smaller batches never end a backlog.
 
-One batch tells only the sum of both times; two batches of different sizes tell the *share* that the
-messages have in it. So the real sizes lie below and above the wanted one in turns. That costs no
-throughput, as their mean is the same. They lie far apart while the size has to be found, and where
-the fixed time decides on it; near together where batches take the target time.
+One batch shows only the sum of both times; two batches of different sizes show the *share* of the
+messages. So the real sizes lie below and above the wanted size in turns. Throughput does not
+suffer, as the mean is the same. The sizes lie far apart while the size has to be found, and where
+the fixed time decides; near together where batches take the target time.
 
-The share is averaged over pairs of batches. Noise in the times disturbs a pair the less the further
-its sizes lie apart, so the square of that is the pair's weight. What is kept is the *even* size, at
+The share is averaged over pairs of batches. Noise disturbs a pair the less the further its sizes
+lie apart, so the square of the distance is the pair's weight. The sizer keeps the *even* size, at
 which messages and fixed time take equally long. How long both take comes from the last batch alone:
 a machine that is slow for a while is slow in both.
 
-Doubt counts as a smaller share, so it lets batches grow. The messages of too large a batch have a
-large share, which is easily seen. In too small a batch their share drowns in noise, and the size
-would stay as it is for ever.
+Doubt counts as a smaller share, so doubt lets batches grow. The messages of too large a batch have
+a large share, which is easily seen. In too small a batch the share drowns in noise, and the size
+would stay small for ever.
 """
 
 import math
@@ -31,7 +31,7 @@ from typing import NamedTuple, final
 __all__ = ["BatchSizer"]
 
 _VARIABLE_TO_FIXED = 1.5
-"""How long the messages of a batch take beside its fixed time, if the target leaves them less."""
+"""How long the messages of a batch take beside the fixed time, if the target leaves less."""
 
 _NEAR, _FAR, _STEEP = 0.25, 0.5, 3
 """How far real sizes lie from the wanted one, as shares of it.
@@ -40,13 +40,13 @@ They are far if it is to grow by a quarter, or if a batch is to take a quarter m
 """
 
 _FAST = 2.0
-"""From such a change on, sizes differ enough by themselves, and it is not taken for noise."""
+"""From such a change on, sizes differ enough by themselves, and no noise explains the change."""
 
 _LEAST_GROWTH, _MOST_GROWTH, _GROWTH_TO = 3.0, 8.0, 4.0
 """How far to grow at once: to four targets, were all time that of messages; within these two."""
 
 _DOUBT = 0.12
-"""By how much the share is taken for smaller than it seems."""
+"""How much smaller the share is taken than it seems."""
 
 _FIRST_SHARE, _FIRST_WEIGHT, _MOST_WEIGHT = 0.5, 0.05, 1.4
 """The average forgets: a pair of sizes that are far apart always counts for two fifths."""
@@ -63,7 +63,7 @@ class _Batch(NamedTuple):
 
 @final
 class BatchSizer:
-    """Adapts the size of batches to the time that they take; pure but for what it has learned.
+    """Adapts the size of batches to their times; pure but for what the sizer has learned.
 
     >>> sizer = BatchSizer(target_secs=1.0, most_secs=60.0)
     >>> sizer.limit
@@ -108,7 +108,7 @@ class BatchSizer:
         return self._size(abs(self._off))
 
     def observe(self, *, messages: int, secs: float) -> None:
-        """Learn from a batch; the size grows only if that was full."""
+        """Learn from a batch; the size grows only after a full batch."""
         if not messages or secs <= 0:
             return
         self._compare(_Batch(messages, secs))
@@ -150,7 +150,7 @@ class BatchSizer:
         self._even = messages * (1 - share) / share
 
     def _next_off(self, change: float, targets: float) -> float:
-        """The other side of the wanted size; but sizes that grow fast differ anyway."""
+        """Return the other side of the wanted size; but sizes that grow fast differ anyway."""
         if change >= _FAST:
             return -_NEAR
         excess = min(max(change, targets, 1.0), _FAST)
@@ -158,13 +158,13 @@ class BatchSizer:
         return off if self._off < 0 else -off
 
     def _move(self, change: float) -> None:
-        """Change the wanted size; go half way if that is little, since times are noisy."""
+        """Change the wanted size; go half way in small changes, since times are noisy."""
         if 1 / _FAST < change < _FAST:
             change = math.sqrt(change)
         self._wanted = min(self._most, max(self._least, self._wanted * change))
 
     def _size(self, off: float) -> int:
-        """The size so far from the wanted one; two that are never equal, unless the bounds are."""
+        """Return the size so far from the wanted size; the bounds limit it."""
         size = self._wanted * (1 + off)
         whole = math.ceil(size) if off > 0 else math.floor(size)
         return int(min(self._most, max(self._least, whole)))

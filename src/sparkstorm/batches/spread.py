@@ -1,4 +1,4 @@
-"""Which partition reads the next load of a batch: the one with the fewest messages so far."""
+"""The spread of loads over partitions: the next load goes where the fewest messages are."""
 
 import heapq
 from typing import final
@@ -8,7 +8,7 @@ __all__ = ["Spread"]
 
 @final
 class Spread:
-    """Spreads the loads of one batch over partitions; of equal ones the next in turn is chosen.
+    """Spreads the loads of one batch over partitions; among equal ones the next in turn is chosen.
 
     >>> spread = Spread(partitions=3, first=1)
     >>> [spread.lightest(weight) for weight in (5, 2, 9, 1, 1, 1)]

@@ -1,11 +1,11 @@
-"""Exactly once: a batch happens as a whole or not at all, and committers apply it in order.
+"""Transactions: an exactly-once batch happens as a whole or not at all, and committers apply it.
 
-1. ``judge``  the job is done: if a tuple failed, the batch is to be rolled back and run again,
-              with the same messages; those that have failed too often are left out then
-2. ``decide`` it is whole: its content, and what the committers staged, is made durable
-3. ``apply``  the committers apply it, before Spark commits it
+1. ``judge``  the job has run. If a tuple failed, the batch is rolled back and run again with the
+              same messages, but for messages that failed too often
+2. ``decide`` the batch is whole: its content, and the staged values of committers, are written down
+3. ``apply``  the committers apply the batch, before Spark commits
 
-A driver that dies after ``decide`` leaves the next one no choice: the same content, the same txid.
+A driver that dies after ``decide`` leaves the next driver no choice: same content, same txid.
 """
 
 from collections.abc import Callable, Iterable
@@ -39,18 +39,18 @@ Wait = Callable[[float], None]
 """Waits so many seconds; raises if the run is being stopped meanwhile."""
 
 _MAX_WAIT_SECS = 5.0
-"""Before a batch is run again; while one message waits, all others do."""
+"""The longest wait before a batch runs again: while one message waits, all others do."""
 
 _logger = logger_of(__name__)
 
 
 @final
 class Transactions:
-    """The batches of an exactly-once topology, one at a time, and its committers.
+    """The batches of an exactly-once topology, one at a time, and the topology's committers.
 
     Args:
         plan: the topology's plan.
-        journal: where decisions are kept.
+        journal: keeps the decisions.
         files: the checkpoint.
     """
 
@@ -72,7 +72,7 @@ class Transactions:
         """Connect the committers.
 
         Raises:
-            CommitError: the target of one is out of reach.
+            CommitError: a target is out of reach.
         """
         self._owner = identity_of(self._files)
         for name, committer in self._committers.items():
@@ -84,7 +84,7 @@ class Transactions:
                 ) from untold(error)
 
     def close(self) -> None:
-        """Disconnect the committers; what goes wrong now is only told."""
+        """Disconnect the committers; an error is only logged, since everything is applied."""
         for name, committer in self._committers.items():
             try:
                 committer.disconnect()
@@ -92,11 +92,12 @@ class Transactions:
                 _logger.warning("committer %r could not disconnect: %s", name, error)
 
     def judge(self, batch: Batch) -> float | None:
-        """Return None if a batch is whole, else the seconds after which to run it again.
+        """Return None if a batch is whole, else the seconds after which to run the batch again.
 
         Raises:
             ComponentError: a bolt holds tuples beyond the batch.
-            CheckpointError: it was decided on earlier, and cannot be repeated.
+            CheckpointError: an earlier driver decided on the batch, and the batch cannot be
+            repeated.
         """
         failing = batch.failing()
         if not len(failing):
@@ -112,9 +113,9 @@ class Transactions:
         return wait
 
     def decide(self, batch: Batch) -> None:
-        """Make it durable what a whole batch has done, if it was not decided on before.
+        """Write down the content of a whole batch, unless an earlier driver did.
 
-        A committer that was added since then gets what this run has staged.
+        A committer that was added since then gets the staged values of this run.
         """
         staged = self._staged(batch.answers.tapped)
         decision = batch.decision or Decision(
@@ -128,10 +129,10 @@ class Transactions:
         batch.decision = decision
 
     def apply(self, batch: Batch, pause: Wait) -> None:
-        """Have the committers apply a batch that was decided on.
+        """Have the committers apply a decided batch.
 
         Raises:
-            CommitError: one could not, as often as its retry policy lets it try.
+            CommitError: a committer failed as often as its retry policy allows.
             SupersededError: another run has taken over the checkpoint.
         """
         assert batch.decision is not None  # noqa: S101 - decide goes before
@@ -154,9 +155,9 @@ class Transactions:
             )
 
     def _last_tries(self, failing: FailedRoots, tried: Indexes) -> tuple[NDArray[np.bool_], float]:
-        """Which of the failing roots are not to be tried again, and how long the others wait.
+        """Return which of the failing roots are not tried again, and how long the others wait.
 
-        Asked once for all of a spout's task that were tried as often and failed in the same way.
+        The policy is asked once for all roots of a spout task with equal tries and equal failures.
         """
         causes = [2 * why.final + why.counted for why in failing.causes]
         ways = np.array(causes, np.int64)[failing.which] | tried << 2
@@ -172,7 +173,7 @@ class Transactions:
         return last[group], max((wait for wait in waits if wait is not None), default=0.0)
 
     def _wait(self, root: int, tried: int, failure: Failure) -> float | None:
-        """Seconds until the next try, or None if there is to be none."""
+        """Return the seconds until the next try, or None after the last try."""
         policy = self._policies[self._plan.component_of(task_of(root))]
         wait = policy.wait(failure, attempt=tried, key=root)
         return None if wait is None else min(wait, _MAX_WAIT_SECS)
@@ -189,7 +190,7 @@ class Transactions:
         )
 
     def _staged(self, packets: Iterable[Packet]) -> dict[str, bytes]:
-        """What each committer's tasks have staged, in the order of the packets."""
+        """Return the staged values of each committer's tasks, in the order of the packets."""
         found: dict[str, list[Any]] = {}
         for packet in packets:
             name = self._plan.stream_keys[packet.head.stream].component

@@ -1,4 +1,4 @@
-"""The in-process runner: the same planning, execution and delivery, one batch after the other."""
+"""The in-process runner: the same code as on Spark, one batch after the other, in this thread."""
 
 import secrets
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ from sparkstorm.batches.drive import (
     Pause,
     Probe,
     RollBack,
-    Run,
+    RunBatch,
     Step,
     obey,
 )
@@ -37,12 +37,12 @@ from sparkstorm.topology.graph import Topology
 __all__ = ["LocalRunner"]
 
 _COMMITTED = "local/committed"
-"""The file that says how many batches are committed, as Spark's checkpoint does there."""
+"""The file with the number of committed batches, as Spark's checkpoint has them on Spark."""
 
 _ANEW = "Restore it from a backup, or give other files"
 
 _MAX_ROLLBACKS = 10_000
-"""How often a batch is run again, since waiting for better times is no use here."""
+"""How often a batch is run again: nothing sleeps here, so better times do not come by waiting."""
 
 _MAX_STEPS = 100_000
 """How often a hosted spout is asked before a batch is run without waiting for more."""
@@ -52,8 +52,8 @@ _MAX_STEPS = 100_000
 class LocalRunner:
     """Runs a topology in this process and thread, a batch per :meth:`step`.
 
-    Everything but the moving of packets is the code that runs on Spark. Nothing sleeps: time is
-    what the clock says. Use it as a context manager, so that spouts are closed.
+    Only the movement of packets differs from Spark. Nothing sleeps: time goes by the clock. Use the
+    runner as a context manager, so that spouts are closed.
 
     Args:
         topology: the topology.
@@ -62,10 +62,10 @@ class LocalRunner:
         partitions: how many partitions to play.
         taps: components whose tuples are handed to ``on_tap``.
         clock: the time.
-        files: where plans and outcomes are kept; with those of an earlier run it is resumed.
-        jobs: where jobs run, if not simply here.
-        on_tap: told of tapped tuples, once they are committed; what it raises is only logged.
-        on_log: told of lines that components log.
+        files: keeps plans and outcomes; the files of an earlier run resume that run.
+        jobs: runs the jobs, if not this thread.
+        on_tap: gets tapped tuples, once they are committed; an error of the tap is only logged.
+        on_log: hears the lines that components log.
     """
 
     def __init__(
@@ -129,9 +129,9 @@ class LocalRunner:
         self._set_active(False)
 
     def step(self) -> bool:
-        """Ask the spouts for messages and run one batch; returns whether there was anything.
+        """Ask the spouts for messages and run one batch; return whether there was anything.
 
-        The moments at which a driver can die lie between these calls, which is why they are apart
+        A driver can die between any two of the calls below, so each is a method of its own
         (see :mod:`sparkstorm.testing.simulation`).
         """
         self.ask_spouts()
@@ -148,9 +148,9 @@ class LocalRunner:
                 self._fill(task)
 
     def plan_batch(self) -> bool:
-        """Give the verdicts of what is committed, and plan a batch; returns whether there is one.
+        """Give the verdicts of committed batches, and plan a batch; return whether there is one.
 
-        A batch that an earlier driver has planned and not committed is taken up as it is.
+        An uncommitted batch of an earlier driver comes first.
         """
         return self.coordinator.next_batch(self._number)
 
@@ -168,7 +168,7 @@ class LocalRunner:
             BatchError: the batch was rolled back too often.
         """
         match step:
-            case Run(info) | Probe(info):
+            case RunBatch(info) | Probe(info):
                 return self._jobs.run(info, self._loads)
             case RollBack():
                 self._rollbacks += 1
@@ -189,9 +189,9 @@ class LocalRunner:
         return self._jobs.run(self.coordinator.info(self._number), loads)
 
     def finish(self, result: JobResult) -> bool:
-        """Hand the result of the batch's job to the coordinator, which makes the outcome durable.
+        """Hand the result of the batch's job to the coordinator, which writes down the outcome.
 
-        Returns whether the batch may be committed; else it is to be rolled back and run again.
+        Returns whether the batch may be committed; if not, roll back and run the job again.
         """
         return self.coordinator.finish(self._number, result) is None
 
@@ -200,11 +200,11 @@ class LocalRunner:
         self._jobs.roll_back()
 
     def apply(self) -> None:
-        """Have the committers apply the batch; they are asked again at once if they fail."""
+        """Have the committers apply the batch; a failed committer is asked again at once."""
         self.coordinator.apply(self._number, lambda secs: None)
 
     def commit(self) -> None:
-        """Commit the batch: its state, and that it is done. The next plan gives the verdicts."""
+        """Commit the batch with its state. The next plan gives the verdicts."""
         self._jobs.commit()
         self._number += 1
         write_sealed(self._files, _COMMITTED, str(self._number).encode())
@@ -221,7 +221,7 @@ class LocalRunner:
 
     @property
     def number(self) -> int:
-        """The batch that is planned next, or is being worked on: all before it are committed."""
+        """The number of the batch that is planned next, or in work: all before are committed."""
         return self._number
 
     def statistics(self) -> Statistics:
@@ -229,9 +229,9 @@ class LocalRunner:
         return self.coordinator.statistics()
 
     def state(self, component: str) -> dict[Any, Any]:
-        """The committed state of a stateful bolt, that of all its tasks together.
+        """Return the committed state of a stateful bolt, of all its tasks together.
 
-        Of a key that several tasks hold, since it did not group the tuples, one value is told.
+        Without fields grouping several tasks may hold a key; one of their values is returned.
         """
         found: dict[Any, Any] = {}
         for namespace, store in self._jobs.stores().items():

@@ -1,4 +1,4 @@
-# What Cython makes of key_values.py; see docs/architecture.md.
+# What Cython makes of key_values.py; see docs/internals.md.
 cimport cython
 from sparkstorm.state.spaces cimport Space
 from sparkstorm.state.undo cimport Call

@@ -1,4 +1,4 @@
-# What Cython makes of spaces.py; see docs/architecture.md.
+# What Cython makes of spaces.py; see docs/internals.md.
 from sparkstorm.state.undo cimport Call
 
 cdef class Space:

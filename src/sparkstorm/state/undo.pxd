@@ -1,4 +1,4 @@
-# What Cython makes of undo.py; see docs/architecture.md.
+# What Cython makes of undo.py; see docs/internals.md.
 cimport cython
 
 @cython.final

@@ -21,7 +21,7 @@ from sparkstorm.tasks.state_runs import Place, StateRun, StateRuns, fingerprint
 from sparkstorm.testing.faults import Chance
 from sparkstorm.testing.witness import BrokenPromise
 
-__all__ = ["Disk", "SimulatedJobs", "TaskRun", "Watch"]
+__all__ = ["Disk", "RunWatch", "SimulatedJobs", "TaskRun"]
 
 _MAX_LOST_JOBS = 5
 """A batch whose job failed so often goes through: no world is that bad."""
@@ -39,7 +39,7 @@ class TaskRun:
     name: str
 
 
-class Watch(Protocol):
+class RunWatch(Protocol):
     """Told which runs there are, and which of them count in the end."""
 
     def running(self, run: TaskRun) -> None:
@@ -94,7 +94,7 @@ class SimulatedJobs:
         *,
         life: int,
         reproducible: bool,
-        watch: Watch,
+        watch: RunWatch,
         on_tap: Tap,
     ) -> None:
         self._plan = plan

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
 
-from sparkstorm.batches.drive import Apply, RollBack, Run, Step, obey
+from sparkstorm.batches.drive import Apply, RollBack, RunBatch, Step, obey
 from sparkstorm.batches.job_result import JobResult
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.config import Config
@@ -29,7 +29,7 @@ from sparkstorm.metrics import Statistics
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.tasks.report import LogLine
 from sparkstorm.testing.clock import ManualClock
-from sparkstorm.testing.cluster import Disk, SimulatedJobs, TaskRun, Watch
+from sparkstorm.testing.cluster import Disk, RunWatch, SimulatedJobs, TaskRun
 from sparkstorm.testing.faults import Chance, Faults
 from sparkstorm.testing.witness import BrokenPromise, Message, Witness
 from sparkstorm.topology.graph import Topology
@@ -41,7 +41,7 @@ _TRACE_LINES = 60
 _MAX_CALM_TURNS = 400
 
 
-class Observer(Watch):
+class Observer(RunWatch):
     """Sees a simulation from inside; the base class looks away. For checks of your own."""
 
     def running(self, run: TaskRun) -> None:
@@ -241,7 +241,7 @@ class Simulation:
         if isinstance(step, Apply) and self._runner.plan.exactly_once:
             self._peril("before the transaction")
         result = self._runner.perform(step)
-        if isinstance(step, Run):
+        if isinstance(step, RunBatch):
             self._peril("after the job")
             if self.chance.strikes("late_outcome", f"batch {self._runner.number}"):
                 self.clock.advance(2 * self._config.message_timeout_secs)

@@ -1,4 +1,4 @@
-"""What the engine itself tells tasks: roots that have ended without the tuples they hold."""
+"""Ended roots: tasks that hold tuples of a failed message hear of the failure in the next batch."""
 
 from typing import final
 
@@ -17,14 +17,14 @@ __all__ = ["EndedRoots"]
 
 @final
 class EndedRoots:
-    """Collects what the next batch has to tell single tasks; not thread-safe.
+    """Collects the ended roots that single tasks must hear of; not thread-safe.
 
-    A task that holds tuples must hear of roots that failed without it, before it sees the tuples
-    of the next attempt: it drops what it holds of them, so that nothing counts twice and nothing
-    is held for ever. Only roots that failed: a tree with a held tuple cannot complete.
+    A task drops held tuples of a failed root before the tuples of the next attempt come, so that
+    nothing counts twice and nothing is held for ever. Only failures are told: a tree with a held
+    tuple cannot complete.
 
-    So of each open root is known who holds it: 12 bytes for each pair, until the root has ended.
-    Nothing of it need outlive the driver: tasks drop what they hold for an earlier one.
+    For each open root the driver knows the holders: 12 bytes a pair, until the root has ended. The
+    pairs need not outlive the driver: tasks drop tuples held for an earlier driver.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -34,11 +34,11 @@ class EndedRoots:
         self._ended: list[HeldRoots] = []
 
     def note_held(self, held: HeldRoots, pending: NDArray[np.bool_]) -> None:
-        """Remember who said that it holds which roots.
+        """Remember the holders of roots.
 
         Args:
-            held: each pair that the ackers were told of.
-            pending: which of these roots are pending; whoever holds another is told so at once.
+            held: the pairs of root and holder, as the ackers reported them.
+            pending: which of the roots are pending; the holder of any other root is told at once.
         """
         can_hold = np.isin(held.holders, self._can_hold)
         self._tell(held.select(can_hold & ~pending))
@@ -49,7 +49,7 @@ class EndedRoots:
             self._held = _each_once(every.select(order))
 
     def note_ended(self, acked: U64, failed: FailedRoots) -> None:
-        """Forget who held these roots; whoever held a failed one is to be told."""
+        """Forget the holders of these roots; the holders of failed roots are to be told."""
         if len(self._held):
             is_failed = _is_in(failed.roots, self._held.roots)
             self._tell(self._held.select(is_failed))
@@ -62,7 +62,7 @@ class EndedRoots:
         return bool(self._ended)
 
     def take(self) -> tuple[SystemPacket, ...]:
-        """Return what the next batch has to tell, once: to each task only what it holds."""
+        """Return the packets for the next batch, once: each task hears only of roots it holds."""
         if not self._ended:
             return ()
         ended, self._ended = HeldRoots.concat(self._ended), []
@@ -88,14 +88,14 @@ class EndedRoots:
 
 
 def _each_once(pairs: HeldRoots) -> HeldRoots:
-    """Sorted pairs without those that stand there twice."""
+    """Return sorted pairs without repetitions."""
     fresh = np.ones(len(pairs), np.bool_)
     fresh[1:] = (np.diff(pairs.roots) != 0) | (np.diff(pairs.holders) != 0)
     return pairs.select(fresh)
 
 
 def _is_in(some: U64, roots: U64) -> NDArray[np.bool_]:
-    """Which of the roots are among some, which ascend."""
+    """Return which of the roots are among some ascending roots."""
     slots = np.searchsorted(some, roots)
     marks = np.zeros(len(roots), np.bool_)
     inside = slots < len(some)

@@ -1,4 +1,4 @@
-"""Tapped tuples: kept until their batch is committed, then handed to whoever watches."""
+"""Taps: tapped tuples are kept until their batch is committed, then handed to a watcher."""
 
 from collections.abc import Callable, Iterable
 from threading import Lock
@@ -14,8 +14,7 @@ __all__ = ["Tap", "Taps"]
 Tap: TypeAlias = Callable[[StreamKey, int, list[tuple[Any, ...]]], None]
 """Called with a tapped stream, the emitting task and the tuples, once their batch is committed.
 
-What it raises is logged and changes nothing else: it only watches, and is not called again with the
-same tuples.
+An error of the tap is logged and changes nothing else. The tap does not get the same tuples again.
 """
 
 _logger = logger_of(__name__)
@@ -34,17 +33,17 @@ class Taps:
 
     @property
     def waiting(self) -> bool:
-        """Whether some are not out yet; until they are, the topology is not drained."""
+        """Whether tapped tuples are not handed out yet; until then the topology is not drained."""
         return bool(self._packets)
 
     def add(self, packets: Iterable[Packet]) -> None:
-        """Take in the packets that came out in a committed batch, if they are tapped."""
+        """Add the tapped packets of a committed batch; packets of committers are not for taps."""
         keys, taps = self._plan.stream_keys, self._plan.taps
         with self._lock:
             self._packets += [packet for packet in packets if keys[packet.head.stream] in taps]
 
     def tell(self) -> None:
-        """Hand out what waits; to be called without any lock held, since a tap may block."""
+        """Hand out all packets; to be called without a lock, since a tap may block."""
         with self._lock:
             packets = list(self._packets)
         if self._tap is not None:

@@ -15,12 +15,12 @@ __all__ = ["Ticks"]
 class Ticks:
     """Says which tasks get a tick tuple in the next batch; not thread-safe.
 
-    A tick rides in the batch that is planned when it is due, so a tick may come late by a batch.
-    If several became due meanwhile, the task gets one: it reads the time from its context.
+    A tick rides in the next planned batch, so a tick may be late by a batch. If several ticks
+    became due meanwhile, the task gets one tick, and reads the time from its context.
 
     Args:
         plan: the topology's plan.
-        now: the time of the clock whose times the other methods get.
+        now: the time, of the same clock as the times of the methods.
     """
 
     def __init__(self, plan: Plan, now: float) -> None:

@@ -1,4 +1,4 @@
-"""What an earlier driver left behind: the outcome of its last batch, and whose verdicts that is."""
+"""Carrying verdicts over from the roots of an earlier driver's plan to those of its repetition."""
 
 from collections.abc import Iterator, Sequence
 
@@ -31,20 +31,20 @@ def join_rows(rows: Sequence[bytes]) -> bytes:
 
 
 def ended_by(plan: BatchPlan, results: Sequence[TallyResult]) -> Verdicts:
-    """Return what ended by a batch, whatever the ledger of its driver knows."""
+    """Return the verdicts by a batch's results alone, without the ledger of its driver."""
     ledger = Ledger(None, 0.0)
     ledger.begin(plan.ranges)
     return ledger.settle(plan.ranges, results, 0.0)
 
 
 def carry_over(ended: Verdicts, was: BatchPlan, now: BatchPlan, rest: Verdicts) -> Verdicts:
-    """Put verdicts on the roots of an earlier driver's plan onto those of its repetition.
+    """Return the verdicts on an earlier driver's roots as verdicts on the roots of the repetition.
 
     Args:
-        ended: what ended in the batch as the earlier driver ran it.
-        was: the batch as it planned it.
+        ended: the verdicts of the batch as the earlier driver ran the batch.
+        was: the earlier driver's plan.
         now: the same loads with roots of this driver.
-        rest: the verdicts of the roots of ``now`` of which ``ended`` says nothing.
+        rest: the verdicts on roots of ``now`` that ``ended`` does not mention.
     """
     roots = np.sort(_moved(ended.acked, was, now)[0])
     failed = FailedRoots.merge([carried(ended.failed, was, now), rest.failed])
@@ -52,14 +52,14 @@ def carry_over(ended: Verdicts, was: BatchPlan, now: BatchPlan, rest: Verdicts) 
 
 
 def carried(failed: FailedRoots, was: BatchPlan, now: BatchPlan) -> FailedRoots:
-    """Return failures of roots of one plan as those of the same loads' roots in the other."""
+    """Return failures of one plan's roots as failures of the same loads' roots in the other."""
     roots, there = _moved(failed.roots, was, now)
     order = np.argsort(roots)
     return FailedRoots(roots[order], failed.which[there][order], failed.causes)
 
 
 def pairs_of(was: BatchPlan, now: BatchPlan) -> Iterator[tuple[RootRange, RootRange]]:
-    """For each load that is in both plans, its roots in each."""
+    """Yield the roots of each load that is in both plans: the old and the new range."""
     before = {(p.owner, p.load.lane): p.range for p in was.loads}
     for planned in now.loads:
         old, new = before.get((planned.owner, planned.load.lane)), planned.range
@@ -68,7 +68,7 @@ def pairs_of(was: BatchPlan, now: BatchPlan) -> Iterator[tuple[RootRange, RootRa
 
 
 def split_rows(data: bytes) -> list[bytes]:
-    """Return what :func:`join_rows` has joined."""
+    """Return the rows that :func:`join_rows` has joined."""
     rows, at = [], 0
     while at < len(data):
         start = at + _LENGTH_BYTES
@@ -78,7 +78,7 @@ def split_rows(data: bytes) -> list[bytes]:
 
 
 def _moved(roots: U64, was: BatchPlan, now: BatchPlan) -> tuple[U64, NDArray[np.bool_]]:
-    """The roots of loads that are in both plans, as those of the second; and which these are."""
+    """Return roots of the first plan as roots of the second; and which roots are in both plans."""
     pairs = sorted(pairs_of(was, now))
     which = locate([old for old, _ in pairs], roots)
     there = which >= 0

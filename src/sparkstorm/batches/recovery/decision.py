@@ -1,4 +1,4 @@
-"""What was decided about a batch of an exactly-once topology, before anybody could see it."""
+"""Decisions: the content of an exactly-once batch, written down before anybody sees the batch."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -18,16 +18,16 @@ __all__ = ["Decision"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """With what content a batch happens; durable before the committers apply it.
+    """The content of a batch, durable before the committers apply the batch.
 
-    A later driver that has to run the batch again does so with this content, and has the
-    committers apply what is staged here, whatever its own run of it has staged.
+    A later driver that has to run the batch again gives the batch the same content, and has the
+    committers apply the values staged here, not those of its own run.
 
     Attributes:
-        time: when the batch was planned, in seconds since 1970: bolts may have used it.
-        excluded: the roots that it happens without.
-        given_up: those of them that failed too often, and how.
-        staged: for each committer that is to apply anything, the pickled list of it.
+        time: when the batch was planned, in seconds since 1970: bolts may have used the time.
+        excluded: the roots that the batch happens without.
+        given_up: the roots among them that failed too often, and how.
+        staged: for each committer with something to apply, the pickled list of staged values.
         tries: how often the batch was run until then: bolts may have looked at the attempt.
     """
 
@@ -38,10 +38,10 @@ class Decision:
     tries: int = 1
 
     def check_committers(self, number: int, there: Collection[str]) -> None:
-        """Make sure that all who are to apply it are there.
+        """Make sure that all committers of the decision are there.
 
         Raises:
-            CheckpointError: one is not; it may not have applied it.
+            CheckpointError: a committer is gone, perhaps before it applied the batch.
         """
         gone = sorted(set(self.staged) - set(there))
         if gone:
@@ -52,7 +52,7 @@ class Decision:
             )
 
     def carried_over(self, was: BatchPlan, now: BatchPlan) -> "Decision":
-        """Return it for the same loads with the roots of a later driver."""
+        """Return the decision for the same loads with the roots of a later driver."""
         excluded = merge_ranges(
             RootRange(new.first + part.first - old.first, part.count)
             for old, new in pairs_of(was, now)
@@ -61,7 +61,7 @@ class Decision:
         return replace(self, excluded=excluded, given_up=carried(self.given_up, was, now))
 
     def to_bytes(self) -> bytes:
-        """Return it as bytes for :meth:`from_bytes`."""
+        """Return the decision as bytes for :meth:`from_bytes`."""
         head = {
             "time": self.time,
             "excluded": [[span.first, span.count] for span in self.excluded],
@@ -73,7 +73,7 @@ class Decision:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Decision":
-        """Build it from :meth:`to_bytes`."""
+        """Build a decision from :meth:`to_bytes`."""
         first, causes, roots, which, *staged = split_rows(data)
         head, given_up = json.loads(first), unpack_failed([causes, roots, which])
         return cls(

@@ -18,7 +18,7 @@ from sparkstorm.batches.journal import Journal
 from sparkstorm.batches.planner import BatchPlanner
 from sparkstorm.batches.recovery.carry_over import carry_over
 from sparkstorm.batches.recovery.decision import Decision
-from sparkstorm.batches.recovery.outcome import Outcome
+from sparkstorm.batches.recovery.outcome import BatchOutcome
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.clock import Clock
 from sparkstorm.planning.plan import Plan
@@ -29,14 +29,14 @@ __all__ = ["Handover"]
 
 @final
 class Handover:
-    """Takes a checkpoint over from the driver before this one, and leaves it to the next.
+    """Takes a checkpoint over from the driver before, and leaves the checkpoint to the next driver.
 
     Args:
         plan: the topology's plan.
-        journal: what drivers write down.
-        planner: makes loads of this driver from those of the earlier one.
+        journal: the files of all drivers.
+        planner: makes loads of this driver from loads of the earlier driver.
         ledger: told of the roots that begin, and end, with the recovered batch.
-        fault: stands around steps that must be done whole.
+        fault: guards steps that must be done whole.
         clock: the time.
     """
 
@@ -59,7 +59,7 @@ class Handover:
     # --- from the driver before ----------------------------------------------------------------
 
     def recover(self, log: EngineLog) -> Batch | None:
-        """Return the last batch of the driver before, as far as this one can run it; or None.
+        """Return the last batch of the driver before, as far as this driver can run it; or None.
 
         Args:
             log: the batches that Spark has heard of, and committed.
@@ -87,7 +87,7 @@ class Handover:
             raise self._journal.missing_decision(was.number)
 
     def plan_again(self, batch: Batch) -> None:
-        """Make a recovered batch one of this driver's own: as decided, or planned anew."""
+        """Make a recovered batch a batch of this driver: as decided, or planned anew."""
         with self._fault.kept(NO_PLAN):
             was, batch.predecessor = batch.predecessor, None
             if batch.decision is None and was is not None:
@@ -113,14 +113,14 @@ class Handover:
         was, data = batch.predecessor, self._journal.earlier_outcome(batch.plan.number)
         if was is None or data is None or not was.ranges:
             return lost
-        ended = Outcome.from_bytes(data).verdicts(was)
+        ended = BatchOutcome.from_bytes(data).verdicts(was)
         return carry_over(ended, was, batch.plan, rest=lost)
 
     # --- to the next driver ----------------------------------------------------------------------
 
     def leave_outcome(self, batch: Batch) -> None:
         """Write down the outcome of a batch that Spark may commit from now on."""
-        outcome = Outcome(rows=batch.answers.rows, left_out=batch.search)
+        outcome = BatchOutcome(rows=batch.answers.rows, left_out=batch.search)
         self._journal.write_outcome(batch.plan.number, outcome.to_bytes())
 
     def leave(self, last: int, batch: Batch | None) -> None:
@@ -128,7 +128,7 @@ class Handover:
 
         Args:
             last: the number of the last batch.
-            batch: that batch, if Spark has not committed it.
+            batch: the last batch, unless Spark has committed it.
         """
         if batch is None:
             plan = self._planner.settled(last)

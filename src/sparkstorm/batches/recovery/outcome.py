@@ -1,4 +1,4 @@
-"""What came of a batch, written down before Spark commits it."""
+"""Outcomes: the result of a batch, written down before Spark commits the batch."""
 
 import json
 from collections.abc import Sequence
@@ -13,29 +13,29 @@ from sparkstorm.batches.recovery.carry_over import ended_by, join_rows, split_ro
 from sparkstorm.packets.packet import Packet
 from sparkstorm.tasks.acker import decode_result
 
-__all__ = ["Outcome"]
+__all__ = ["BatchOutcome"]
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What a later driver needs to give the verdicts of a batch, if its own did not come to it.
+class BatchOutcome:
+    """The facts that a later driver needs to give the verdicts of a batch.
 
     Attributes:
-        rows: the answers of its ackers.
-        left_out: the roots that it was run without. Roots that were given up stand in the decision.
+        rows: the answers of the batch's ackers.
+        left_out: the roots that the batch was run without. The decision has the given-up roots.
     """
 
     rows: Sequence[bytes]
     left_out: LeftOut = field(default_factory=LeftOut)
 
     def verdicts(self, plan: BatchPlan) -> Verdicts:
-        """Return what ended by it, with the word on what it was run without."""
+        """Return the batch's verdicts, including those on left-out messages."""
         results = [decode_result(Packet.decode(row)) for row in self.rows]
         return self.left_out.explained(ended_by(plan, results), plan)
 
     def to_bytes(self) -> bytes:
-        """Return it as bytes for :meth:`from_bytes`."""
+        """Return the outcome as bytes for :meth:`from_bytes`."""
         head = {
             "excluded": [[span.first, span.count] for span in self.left_out.excluded],
             "poisons": list(self.left_out.poisons.items()),
@@ -43,8 +43,8 @@ class Outcome:
         return join_rows([json.dumps(head).encode(), *self.rows])
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "Outcome":
-        """Build it from :meth:`to_bytes`."""
+    def from_bytes(cls, data: bytes) -> "BatchOutcome":
+        """Build an outcome from :meth:`to_bytes`."""
         first, *rows = split_rows(data)
         head = json.loads(first)
         excluded = tuple(RootRange(*pair) for pair in head["excluded"])

@@ -16,7 +16,7 @@ from sparkstorm.batches.drive import (
     Pause,
     Probe,
     RollBack,
-    Run,
+    RunBatch,
     Step,
     obey,
 )
@@ -113,7 +113,7 @@ class _SparkBatch:
             BatchError: the run is being stopped.
         """
         match step:
-            case Run() | Probe():
+            case RunBatch() | Probe():
                 return self._run(step)
             case RollBack():
                 self._jobs.roll_back()
@@ -124,7 +124,7 @@ class _SparkBatch:
                 self._coordinator.apply(self._number, self._pause)
         return JobResult()
 
-    def _run(self, step: Run | Probe) -> JobResult:
+    def _run(self, step: RunBatch | Probe) -> JobResult:
         """Run a job. What its tasks told counts even if it fails; those of a probe are silent.
 
         Spark uses the output of a failed job's finished tasks in the next job, and does not run

@@ -1,4 +1,4 @@
-# What Cython makes of emission.py; see docs/architecture.md.
+# What Cython makes of emission.py; see docs/internals.md.
 cimport cython
 from sparkstorm.tasks.collectors.outbox cimport Outbox
 from sparkstorm.tuples cimport Tuple

@@ -1,4 +1,4 @@
-# What Cython makes of loops.py; see docs/architecture.md.
+# What Cython makes of loops.py; see docs/internals.md.
 cimport cython
 from sparkstorm.tasks.collectors.emission cimport BasicEmission, BoltEmission
 from sparkstorm.state.undo cimport Call

@@ -1,6 +1,6 @@
 """The loops around ``execute``: the innermost of everything, one pass for each tuple.
 
-Compiled where a C compiler is found, with what they call for each tuple; ``docs/architecture.md``
+Compiled where a C compiler is found, with what they call for each tuple; ``docs/internals.md``
 tells how. The two loops say much the same: where they are not compiled, a function for that would
 be one more call for each tuple.
 """

@@ -1,4 +1,4 @@
-"""The settlement: the verdicts of committed batches, and who hears of them."""
+"""The bookkeeper: settles committed batches by the ledger, and gives sources their verdicts."""
 
 from collections.abc import Callable, Sequence
 from typing import final
@@ -16,12 +16,12 @@ from sparkstorm.metrics import Statistics, TaskMetrics, merge_task_metrics
 from sparkstorm.sources.partitioned.task import partitions_of
 from sparkstorm.tasks.report import LogLine, Report
 
-__all__ = ["Settlement"]
+__all__ = ["Bookkeeper"]
 
 
 @final
-class Settlement:
-    """Settles committed batches by the ledger, and gives the sources their verdicts.
+class Bookkeeper:
+    """Keeps the accounts of messages: open roots, verdicts, counters.
 
     Not thread-safe, but for :meth:`tell_taps`. A verdict is final, so each round asks the journal
     first whether this driver still holds the checkpoint.
@@ -167,4 +167,4 @@ class Settlement:
         merge_task_metrics(self._components, [(r.component, r.task, r.metrics) for r in reports])
 
     def __repr__(self) -> str:
-        return f"Settlement({self._ledger!r}, batches={self._counts.batches})"
+        return f"Bookkeeper({self._ledger!r}, batches={self._counts.batches})"
