@@ -22,6 +22,15 @@ def child(role: str, *arguments: str, outputs: Any = ("value",), **options: Any)
     return ShellBolt(command, outputs=outputs, resources=CHILDREN, **options)
 
 
+class WhoGotIt(ss.BasicBolt):
+    """Tells which task got a word."""
+
+    outputs = ("word", "task")
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        collector.emit([tup[0], self.context.task])
+
+
 def through(bolt: ShellBolt, spout: FeederSpout, tasks: int = 1) -> ss.Topology:
     builder = ss.TopologyBuilder()
     builder.set_spout("feed", spout)
@@ -258,14 +267,18 @@ def test_a_child_that_waits_for_task_ids_gets_them(run_locally: Any, feed: Feede
     builder.set_spout("feed", feed)
     outputs = {"default": ["word"], "ids": ["tasks"]}
     builder.set_bolt("shell", child("ids", outputs=outputs)).shuffle_grouping("feed")
-    builder.set_bolt("end", child("split"), 2).all_grouping("shell")
+    builder.set_bolt("all", WhoGotIt(), 2).all_grouping("shell")
+    builder.set_bolt("some", WhoGotIt(), 3).fields_grouping("shell", ["word"])
+    builder.set_bolt("any", WhoGotIt(), 3).shuffle_grouping("shell")
     with run_locally(builder.create_topology()) as play:
         for number in range(200):
-            feed.feed(["a"], number)
+            feed.feed([f"w{number}"], number)
         play.settle()
         assert len(feed.acked) == 200
-        ends = list(play.runner.plan.tasks["end"])
-        assert play.emitted("shell", "ids") == [(ends,)] * 200
+        told = Counter(task for (tasks,) in play.emitted("shell", "ids") for task in tasks)
+        got = Counter(task for name in ("all", "some", "any") for _, task in play.emitted(name))
+        assert told == got
+        assert len(got) == 8
 
 
 def test_many_tuples_are_in_flight_and_the_queue_is_bounded(

@@ -277,11 +277,9 @@ class BoltBatch:
                 self._drop(tup)
                 collector.fail(tup, error)
             return ()
-        return self._receivers(message)
-
-    def _receivers(self, message: Emit) -> tuple[int, ...]:
-        targets = self._context.wiring.targets.get(message.stream, {})
-        return tuple(task for target in targets for task in self._context.component_tasks(target))
+        if message.task is None and message.need_task_ids:
+            return tuple(collector.receivers(message.stream))
+        return ()
 
     def _anchors(self, ids: Sequence[str], child: Child) -> list[Tuple] | None:
         """Return the tuples of these ids; None if one of them is of a run that did not count.

@@ -30,6 +30,7 @@ from sparkstorm.tasks.collectors.loops import run_basic, run_bolt
 from sparkstorm.tasks.collectors.outbox import Outbox, make_outboxes
 from sparkstorm.tasks.concurrency import is_async, run_concurrently
 from sparkstorm.tasks.dispatch import Delivery, Dispatcher, MisfitError
+from sparkstorm.tasks.receivers import Receivers
 from sparkstorm.tasks.report import Report, capture_prints
 from sparkstorm.texts.user_errors import (
     USER_ERRORS,
@@ -68,6 +69,8 @@ class BoltTask:
         self._emission = (BoltEmission if isinstance(bolt, Bolt) else BasicEmission)(
             component, self._boxes, self._report
         )
+        self._receivers = Receivers(plan, task)
+        self._emission.receivers_of_last = self._receivers.of_last
         self._context = TaskContext(
             topology=plan.name,
             component=component,
@@ -108,6 +111,7 @@ class BoltTask:
         inbox = Inbox(packets, self._task, batch, groves)
         self._tracebacks = Tracebacks()
         self._context.batch, self._context.batch_time = batch.number, batch.time
+        self._receivers.begin(batch, partition)
         self._context.set_processes(KeeperClient(batch.run, self._owner))
         self._emission.begin(inbox)
         if self._state is not None:

@@ -4,7 +4,7 @@ They are on the hot path: one call per tuple. What can be checked for all tuples
 hashes) is checked when the outboxes are dispatched.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -24,6 +24,10 @@ from sparkstorm.verdicts import Failure, Reason
 __all__ = ["BasicEmission", "BoltEmission"]
 
 
+def _nobody(box: Outbox) -> list[int]:
+    return []
+
+
 class _Emission:
     """What both collectors share: the outboxes, the inbox, and the report."""
 
@@ -32,6 +36,7 @@ class _Emission:
         self._boxes = boxes
         self._default = boxes.get(DEFAULT_STREAM)
         self._report = report
+        self.receivers_of_last: Callable[[Outbox], list[int]] = _nobody
         self.begin(Inbox.empty())
 
     def begin(self, inbox: Inbox) -> None:
@@ -45,6 +50,10 @@ class _Emission:
     def report_error(self, error: BaseException | str) -> None:
         """Show an error to whoever watches the topology; nothing fails by it."""
         self._report.log("error", reason_of(error))
+
+    def receivers(self, stream: str = DEFAULT_STREAM) -> list[int]:
+        """Return the tasks that get the tuple that was emitted last to a stream."""
+        return self.receivers_of_last(self._box(stream))
 
     def _box(self, stream: str) -> Outbox:
         box = self._boxes.get(stream)
