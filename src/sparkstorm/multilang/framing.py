@@ -139,7 +139,7 @@ class JsonReader:
         buffer += data
         start, found = 0, []
         for match in _END.finditer(buffer, self._searched):
-            found += self._read(bytes(buffer[start : match.start()]))
+            found += self._read(buffer[start : match.start()])
             start = match.end()
         del buffer[:start]
         self._searched = max(len(buffer) - _LONGEST_END, 0)
@@ -166,12 +166,16 @@ class JsonReader:
         text = _decoded(rest)[0].strip()
         return [Stray(text)] if text else []
 
-    def _read(self, frame: bytes) -> list[Frame]:
+    def _read(self, frame: bytes | bytearray) -> list[Frame]:
         text, whole = _decoded(frame)
-        text = text.strip().removeprefix(_BOM)
+        text = text.strip()
+        if text.startswith(_BOM):
+            text = text[1:]
         try:
-            wire = self._decoder.decode(text)
+            wire, end = self._decoder.raw_decode(text)
         except (ValueError, RecursionError):
+            return self._salvage(text, whole)
+        if end != len(text):
             return self._salvage(text, whole)
         good = isinstance(wire, dict | list) and (whole or _is_text_only(wire))
         return [wire if good else Broken(text)]
@@ -191,7 +195,7 @@ class JsonReader:
         return [Broken(text or "end")]
 
 
-def _decoded(data: bytes) -> tuple[str, bool]:
+def _decoded(data: bytes | bytearray) -> tuple[str, bool]:
     """Return the text, and whether all of it is UTF-8."""
     try:
         return data.decode(), True

@@ -306,17 +306,25 @@ def _emit(wire: dict[str, Any]) -> Emit:
     if not isinstance(values, list):
         raise ProtocolError(f"the child emitted {shown(values)}: a tuple is a list of values")
     anchors = wire.get("anchors") or []
-    msg_id = wire.get("id")
-    if msg_id is not None and not isinstance(msg_id, str | int | float):
-        raise ProtocolError(f"the child emitted the id {shown(msg_id)}: use a text or a number")
+    if not isinstance(anchors, list):
+        anchors = [anchors]
+    task = wire.get("task") or None  # 0 is none
     return Emit(
         values=values,
         stream=_text(wire.get("stream")) or "default",
-        task=_whole("task", wire.get("task") or 0) or None,
-        anchors=tuple(map(_text, anchors if isinstance(anchors, list) else [anchors])),
-        id=None if msg_id == "" else msg_id,
+        task=None if task is None else _whole("task", task) or None,
+        anchors=tuple([one if isinstance(one, str) else str(one) for one in anchors]),
+        id=_msg_id(wire.get("id")),
         need_task_ids=wire.get("need_task_ids") is not False,
     )
+
+
+def _msg_id(value: object) -> MsgId | None:
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str | int | float):
+        raise ProtocolError(f"the child emitted the id {shown(value)}: use a text or a number")
+    return value
 
 
 def _tuple_id(wire: dict[str, Any]) -> str:
