@@ -53,7 +53,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "postgres": VALUES | {"components"},
     "local": ENGINE,
     "spark": ENGINE,
-    "testing": ENGINE | {"local"},
+    "testing": ENGINE | {"local", "testing.shells.children"},
+    "testing.shells.children": VALUES | {"multilang", "testing.shells.conversation"},
+    "testing.shells.conversation": VALUES | {"multilang"},
     "testing.plugin": ENGINE | {"local", "spark"},
     "cli": ENGINE | EDGE | {"spouts", "bolts", "kafka", "multilang", "local", "spark", "testing"},
 }

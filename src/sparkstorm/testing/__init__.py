@@ -5,6 +5,12 @@ from sparkstorm.testing.clock import ManualClock
 from sparkstorm.testing.faults import Faults
 from sparkstorm.testing.harness import Emitted, complete_topology
 from sparkstorm.testing.servers import KafkaServer, PostgresServer, ZooKeeperServer
+from sparkstorm.testing.shells import (
+    BoltRun,
+    check_shell_bolt,
+    check_shell_parent,
+    check_shell_spout,
+)
 from sparkstorm.testing.simulation import Observer, Outcome, Simulation, simulate
 from sparkstorm.testing.sinks import MemorySink
 from sparkstorm.testing.sources import LogSpout, QueueSpout
@@ -13,6 +19,7 @@ from sparkstorm.testing.waiting import wait_until
 from sparkstorm.testing.witness import BrokenPromise
 
 __all__ = [
+    "BoltRun",
     "BrokenPromise",
     "Emitted",
     "Faults",
@@ -29,6 +36,9 @@ __all__ = [
     "Outcome",
     "QueueSpout",
     "Simulation",
+    "check_shell_bolt",
+    "check_shell_parent",
+    "check_shell_spout",
     "complete_topology",
     "simulate",
     "wait_until",
