@@ -53,9 +53,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "postgres": VALUES | {"components"},
     "local": ENGINE,
     "spark": ENGINE,
-    "testing": ENGINE | {"local", "testing.shells.children"},
-    "testing.shells.children": VALUES | {"multilang", "testing.shells.conversation"},
     "testing.shells.conversation": VALUES | {"multilang"},
+    "testing.shells.children": VALUES | {"multilang", "testing.shells.conversation"},
+    "testing": ENGINE | {"local", "testing.shells.children"},
     "testing.plugin": ENGINE | {"local", "spark"},
     "cli": ENGINE | EDGE | {"spouts", "bolts", "kafka", "multilang", "local", "spark", "testing"},
 }
