@@ -12,7 +12,7 @@ import pytest
 import sparkstorm as ss
 from sparkstorm.errors import ComponentError, TopologyError
 from sparkstorm.multilang import ShellBolt
-from sparkstorm.testing import FeederSpout, wait_until
+from sparkstorm.testing import FeederSpout, LogSpout, wait_until
 
 CHILDREN = Path(__file__).parent / "children"
 
@@ -390,3 +390,45 @@ def test_an_empty_command_and_an_unknown_serializer_are_refused_at_once() -> Non
         ShellBolt("", outputs=["word"])
     with pytest.raises(TopologyError, match="there are json, msgpack"):
         ShellBolt("x", outputs=["word"], serializer="protobuf")
+
+
+def test_a_subclass_may_say_what_it_runs_and_declares(run_locally: Any, feed: FeederSpout) -> None:
+    """As Storm's users write it; settings that JSON cannot hold stay here."""
+
+    class Split(ShellBolt):
+        outputs = "word string"
+
+        def __init__(self) -> None:
+            super().__init__([sys.executable, "roles.py", "split"], resources=CHILDREN)
+
+    with run_locally(through(Split(), feed), {"user.odd": object()}) as play:
+        feed.feed(["to be"], 1)
+        play.settle()
+        assert play.emitted("shell") == [("to",), ("be",)]
+
+
+def test_exactly_once_rolls_back_what_the_child_emitted(
+    run_topology: Any, feed: FeederSpout
+) -> None:
+    """And not its memory: it counts the word of each run."""
+
+    class FailFirst(ss.StatefulBolt):
+        outputs = ("word", "n")
+
+        def execute(self, tup: ss.Tuple) -> None:
+            if tup["n"] == 1:
+                self.collector.fail(tup)
+            else:
+                self.collector.emit([tup["word"], tup["n"]], anchors=tup)
+                self.collector.ack(tup)
+
+    builder = ss.TopologyBuilder()
+    builder.set_spout("feed", LogSpout([["a"]], outputs=["word"]))
+    count = child("count", outputs=("word", "n", "pid"))
+    builder.set_bolt("shell", count).fields_grouping("feed", ["word"])
+    builder.set_bolt("end", FailFirst()).shuffle_grouping("shell")
+    once = {"processing.guarantee": "exactly-once", "topology.retry.backoff.secs": 0}
+    with run_topology(builder.create_topology(), once) as play:
+        play.drain()
+        assert play.emitted("end") == [("a", 2)]
+        assert [n for _, n, _ in play.emitted("shell")] == [2]

@@ -36,6 +36,10 @@ class AnyBolt(ABC):
     did to them. Larger state, or state by key: :class:`sparkstorm.StatefulBolt`.
     """
 
+    keeps_process: ClassVar[bool] = False
+    """Whether tasks call :meth:`TaskContext.keep_process`: the end of a run then sees to it that
+    nothing of them stays on the executors of a session that goes on."""
+
     context: TaskContext
     """Set by the engine before ``prepare``."""
 

@@ -121,8 +121,10 @@ class BoltBatch:
             self._mark()
         if self._sent % _LOOK_EVERY == 0:
             self._listen(0.0)
+        if self._unread >= self._limit:
+            child.expect()
         while self._child is child and self._unread >= self._limit:
-            self._listen(_WAIT_SECS)
+            self._listen(_WAIT_SECS, must_speak=True)
 
     def finish(self) -> None:
         """Hear the child out, hold what it has not acked, and let it go."""
@@ -131,7 +133,7 @@ class BoltBatch:
             self._mark()
             child.expect()
             while self._child is child and self._markers:
-                self._listen(_WAIT_SECS)
+                self._listen(_WAIT_SECS, must_speak=True)
             self._linger()
         if self._child is not None:
             self._hold_open(self._child)
@@ -206,13 +208,13 @@ class BoltBatch:
             self._child.send_heartbeat()
             self._markers.append(self._sent)
 
-    def _listen(self, secs: float) -> bool:
+    def _listen(self, secs: float, *, must_speak: bool = False) -> bool:
         """Do what the child says; return whether it finished any tuple."""
         child, done = self._child, self._done
         if child is None:
             return False
         try:
-            for message in child.hear(secs):
+            for message in child.hear(secs, must_speak=must_speak):
                 self._obey(message, child)
         except (ChildLostError, ProcessLostError) as error:
             self._lose_child(str(error))

@@ -113,15 +113,17 @@ class Child:
             self._process.write(bytes(self._queue))
             self._queue.clear()
 
-    def hear(self, secs: float) -> Iterator[Heard]:
+    def hear(self, secs: float, *, must_speak: bool = False) -> Iterator[Heard]:
         """Yield what the child says, as soon as it says anything; wait at most ``secs``.
 
+        Args:
+            secs: how long.
+            must_speak: whether it was asked something, so that too long a silence is its end.
+
         Raises:
-            ChildLostError: it has ended, or broken the protocol, or was silent for too long while
-                it was waited for.
+            ChildLostError: it has ended, or broken the protocol, or hangs.
         """
         self.flush()
-        began = time.monotonic()
         output = self._process.wait(secs)
         self._hear_errors(output.errors)
         if output.again:
@@ -129,8 +131,8 @@ class Child:
         if output.data:
             self._heard_at = time.monotonic()
             yield from self._messages(self._codec.receive(output.data))
-        elif secs and output.exit is None:
-            self._check_silence(time.monotonic() - began)
+        elif must_speak and output.exit is None:
+            self._check_silence()
         if output.exit is not None:
             yield from self._messages(self._codec.receive_end())
             raise ChildLostError(f"its process has ended: {self._how(output.exit)}", output.exit)
@@ -198,9 +200,8 @@ class Child:
                 self._last_words = text
                 self._logger.info("%s", text)
 
-    def _check_silence(self, waited: float) -> None:
-        silent = time.monotonic() - self._heard_at
-        if silent > self._timeout_secs and waited:
+    def _check_silence(self) -> None:
+        if time.monotonic() - self._heard_at > self._timeout_secs:
             raise ChildLostError(
                 f"its process gave no sign of life for {self._timeout_secs:g} s "
                 f"(topology.subprocess.timeout.secs)"

@@ -120,7 +120,17 @@ def _conf(context: TaskContext) -> dict[str, Any]:
         for name, field in type(config).model_fields.items()
         if name not in _NOT_TOLD
     }
-    return {**told, "topology.name": context.topology, "topology.debug": False, **config.user}
+    mine = {name: value for name, value in config.user.items() if _is_json(value)}
+    return {**told, "topology.name": context.topology, "topology.debug": False, **mine}
+
+
+def _is_json(value: object) -> bool:
+    """Whether a child can be told: settings of one's own may be any objects."""
+    try:
+        JsonSerializer().encode(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _context(context: TaskContext) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class ShellBolt(StatefulBolt):
 
     Args:
         command: the program and its arguments, as a list or as a line for a shell to split.
-        outputs: the declared streams.
+        outputs: the declared streams, unless the class says so.
         resources: a folder whose content travels with the topology; the child's working directory.
         env: variables for the child; ``PATH`` is appended to the inherited one.
         serializer: ``"json"``, ``"msgpack"`` as pystorm writes it, or an object of your own.
@@ -45,18 +45,20 @@ class ShellBolt(StatefulBolt):
     """
 
     transient: ClassVar[tuple[str, ...]] = ("_batch",)
+    keeps_process: ClassVar[bool] = True
 
     def __init__(
         self,
         command: str | Sequence[str],
         *,
-        outputs: Outputs = (),
+        outputs: "Outputs | None" = None,
         resources: str | Path | None = None,
         env: Mapping[str, str] | None = None,
         serializer: str | Serializer = "json",
         linger_secs: float = 0.05,
     ) -> None:
-        self.outputs = outputs
+        if outputs is not None:
+            self.outputs = outputs
         self._shell = Shell.of(command, resources, env, serializer)
         self._linger_secs = linger_secs
         self._batch: BoltBatch | None = None

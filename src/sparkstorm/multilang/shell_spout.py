@@ -37,7 +37,7 @@ class ShellSpout(Spout):
 
     Args:
         command: the program and its arguments, as a list or as a line for a shell to split.
-        outputs: the declared streams.
+        outputs: the declared streams, unless the class says so.
         resources: a folder whose content travels with the topology; the child's working directory.
         env: variables for the child; ``PATH`` is appended to the inherited one.
         serializer: ``"json"``, ``"msgpack"`` as pystorm writes it, or an object of your own.
@@ -51,14 +51,15 @@ class ShellSpout(Spout):
         self,
         command: str | Sequence[str],
         *,
-        outputs: Outputs = (),
+        outputs: "Outputs | None" = None,
         resources: str | Path | None = None,
         env: Mapping[str, str] | None = None,
         serializer: str | Serializer = "json",
         lifecycle: bool = True,
         ends: bool = False,
     ) -> None:
-        self.outputs = outputs
+        if outputs is not None:
+            self.outputs = outputs
         self._shell = Shell.of(command, resources, env, serializer)
         self._lifecycle = lifecycle
         self._ends = ends
@@ -151,7 +152,7 @@ class ShellSpout(Spout):
 
     def _has_synced(self, child: Child) -> bool:
         synced = False
-        for message in child.hear(_WAIT_SECS):
+        for message in child.hear(_WAIT_SECS, must_speak=True):
             synced = self._obey(message, child) or synced
         return synced
 

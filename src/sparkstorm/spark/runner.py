@@ -35,10 +35,10 @@ from sparkstorm.errors import SparkLostError, SparkstormError
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.passes import check_name
 from sparkstorm.planning.plan import Plan
-from sparkstorm.processes.client import end_keeper
 from sparkstorm.sources.hosted.task import HostedTask
 from sparkstorm.sources.hosted.thread import HostedThread
 from sparkstorm.spark.driver.jvm import Jvm, stop_session
+from sparkstorm.spark.driver.kept_processes import end_kept_processes
 from sparkstorm.spark.driver.query import Query
 from sparkstorm.spark.driver.restarts import Restarts
 from sparkstorm.spark.driver.self_test import check_internals
@@ -205,7 +205,7 @@ class Run:
         # 3. the checkpoint is this topology's from now on
         Manifest.of(self.plan).write(self._files)
         # 4. the link for the reader process
-        stack.callback(end_keeper, self._lease.run)
+        stack.callback(end_kept_processes, self._session, self.plan, self._lease.run)
         link = LinkServer(self._server.handle)
         stack.callback(link.close)
         # 5. the query
