@@ -31,7 +31,7 @@ class WhoGotIt(ss.BasicBolt):
         collector.emit([tup[0], self.context.task])
 
 
-def through(bolt: ShellBolt, spout: FeederSpout, tasks: int = 1) -> ss.Topology:
+def through(bolt: ShellBolt, spout: Any, tasks: int = 1) -> ss.Topology:
     builder = ss.TopologyBuilder()
     builder.set_spout("feed", spout)
     builder.set_bolt("shell", bolt, tasks).fields_grouping("feed", ["word"])
@@ -407,28 +407,8 @@ def test_a_subclass_may_say_what_it_runs_and_declares(run_locally: Any, feed: Fe
         assert play.emitted("shell") == [("to",), ("be",)]
 
 
-def test_exactly_once_rolls_back_what_the_child_emitted(
-    run_topology: Any, feed: FeederSpout
-) -> None:
-    """And not its memory: it counts the word of each run."""
-
-    class FailFirst(ss.StatefulBolt):
-        outputs = ("word", "n")
-
-        def execute(self, tup: ss.Tuple) -> None:
-            if tup["n"] == 1:
-                self.collector.fail(tup)
-            else:
-                self.collector.emit([tup["word"], tup["n"]], anchors=tup)
-                self.collector.ack(tup)
-
-    builder = ss.TopologyBuilder()
-    builder.set_spout("feed", LogSpout([["a"]], outputs=["word"]))
-    count = child("count", outputs=("word", "n", "pid"))
-    builder.set_bolt("shell", count).fields_grouping("feed", ["word"])
-    builder.set_bolt("end", FailFirst()).shuffle_grouping("shell")
-    once = {"processing.guarantee": "exactly-once", "topology.retry.backoff.secs": 0}
-    with run_topology(builder.create_topology(), once) as play:
-        play.drain()
-        assert play.emitted("end") == [("a", 2)]
-        assert [n for _, n, _ in play.emitted("shell")] == [2]
+def test_exactly_once_is_refused_since_a_child_remembers(run_locally: Any) -> None:
+    topology = through(child("count"), LogSpout([["a"]], outputs=["word"]))
+    with pytest.raises(ss.ConfigError, match=r"'shell' keeps a process.*not rolled back") as caught:
+        run_locally(topology, {"processing.guarantee": "exactly-once"}).__enter__()
+    assert "tick" not in str(caught.value)
