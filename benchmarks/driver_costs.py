@@ -20,10 +20,8 @@ from sparkstorm.acking.shares import Entries
 from sparkstorm.acking.tally import HeldRoots, RootIndex, RootRange, Tally, TallyResult
 from sparkstorm.batches.assembly import make_coordinator
 from sparkstorm.batches.batch_plan import BatchPlan
-from sparkstorm.batches.counts import Counts
 from sparkstorm.batches.events.ended_roots import EndedRoots
 from sparkstorm.batches.job_result import JobResult
-from sparkstorm.batches.spout_tasks import SpoutTasks
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.dead_letters import DeadLetterOffice, LetterStore
@@ -31,6 +29,8 @@ from sparkstorm.packets.packet import Kind, Packet, PacketWriter
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.hosted.task import HostedTask
+from sparkstorm.sources.source import Order, RootNumbers
+from sparkstorm.sources.sources import Sources
 from sparkstorm.tasks.acker import decode_result, encode_result
 from sparkstorm.testing import ManualClock
 from sparkstorm.testing.spouts import FeederSpout
@@ -200,21 +200,24 @@ def failures(
     number = plan.tasks["spout"].start
     roots = np.arange(messages, dtype=np.uint64) + np.uint64(make_root(number, 0))
     rows = rows_of(failing(roots, tasks=tasks, texts=texts))
-    spouts = SpoutTasks(plan, office(), Counts(), threading.Event(), None, lambda _: None)
-    task = spouts.partitioned[number]
-    task.open(None, (), 0.0)
-    for n, piece in enumerate(task.plan(messages, messages // each, fresh=True, now=0.0)):
-        task.load(piece, each * n, n)
+    sources = Sources(plan, office(), lambda *_: None)
+    task = sources.partitioned[number]
+    sources.recover(lambda _: None, 0.0)
+    pieces = messages // each
+    order = Order(limit=messages, now=0.0, numbers=RootNumbers(), partitions=pieces, pieces=pieces)
+    task.plan(order)
     ledger = Ledger(30.0, 0.0)
     span = RootRange(int(roots[0]), messages)
     ledger.begin([span])
 
     def deliver() -> None:
         results = [decode_result(Packet.decode(row)) for row in rows]
-        spouts.give(ledger.settle([span], results, 1.0), 1.0)
-        outstanding = tuple(task.outstanding())
+        verdicts = ledger.settle([span], results, 1.0)
+        verdicts.failed.share_groups()
+        sources.deliver(verdicts, 1.0)
+        outstanding = tuple(task.progress(set()).outstanding)
         BatchPlan(number=1, run="", outstanding=outstanding).to_json()
-        if task.waiting_retries != messages:
+        if task.pending - task.in_flight != messages:
             raise AssertionError("not all messages wait for a retry")
 
     return cpu_secs(deliver), sum(map(len, rows))
@@ -230,11 +233,11 @@ def hosted(messages: int) -> float:
     for n in range(messages):
         feeder.feed([n], msg_id=n)
         task.step(messages + 1)
-    loads = task.plan(messages, 0, 0)
-    first = loads[0][0].first
+    [planned] = task.plan(Order(limit=messages, now=0.0, numbers=RootNumbers()))
+    first = planned.load.first
     roots = np.arange(messages, dtype=np.uint64) + np.uint64(first or 0)
     failed = FailedRoots.alike(roots, failure_of(9, "away"))
-    return cpu_secs(lambda: task.deliver(np.empty(0, np.uint64), failed))
+    return cpu_secs(lambda: task.deliver(np.empty(0, np.uint64), failed, 0.0))
 
 
 def signals(holders: int, roots: int) -> tuple[float, int]:

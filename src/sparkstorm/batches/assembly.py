@@ -1,7 +1,6 @@
 """The assembly: makes a coordinator and all its parts for one run of a topology."""
 
 import logging
-import threading
 from collections.abc import Callable
 
 from sparkstorm.acking.ledger import Ledger
@@ -16,7 +15,6 @@ from sparkstorm.batches.fault import Fault
 from sparkstorm.batches.journal import Journal
 from sparkstorm.batches.planner import BatchPlanner
 from sparkstorm.batches.recovery.handover import Handover
-from sparkstorm.batches.spout_tasks import Deliver, SpoutTasks
 from sparkstorm.batches.transactions import Transactions
 from sparkstorm.checkpoint.files import CheckpointFiles
 from sparkstorm.checkpoint.lease import Fence, Unfenced
@@ -24,6 +22,7 @@ from sparkstorm.clock import Clock
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.planning.plan import Plan
+from sparkstorm.sources.sources import Sources
 from sparkstorm.tasks.report import LogLine
 from sparkstorm.texts.logs import logger_of
 
@@ -37,7 +36,6 @@ def make_coordinator(
     *,
     run: str = "",
     fence: Fence | None = None,
-    deliver: Deliver | None = None,
     on_log: Callable[[LogLine], None] | None = None,
     on_tap: Tap | None = None,
     office: DeadLetterOffice | None = None,
@@ -50,7 +48,6 @@ def make_coordinator(
         clock: the time.
         run: a name for this driver's life.
         fence: stands between this driver and the files, if others can reach them.
-        deliver: how verdicts reach hosted tasks.
         on_log: hears the lines that components log.
         on_tap: gets tapped tuples.
         office: where dead letters go; by default, into the files.
@@ -59,8 +56,8 @@ def make_coordinator(
     journal = Journal(files, fence or Unfenced(files))
     office = office or DeadLetterOffice(plan.name, LetterStore(files), clock, run=run)
     ledger, fault, counts, ended_roots = _ledger(plan, now), Fault(), Counts(), EndedRoots(plan)
-    sources = SpoutTasks(plan, office, counts, threading.Event(), deliver, on_log)
-    planner = BatchPlanner(plan, sources.hosted, sources.partitioned, sources.replays, clock, run)
+    sources = Sources(plan, office, lambda *line: on_log(LogLine(*line)))
+    planner = BatchPlanner(plan, sources, clock, run)
     bookkeeper = Bookkeeper(
         ledger,
         journal,
@@ -69,6 +66,7 @@ def make_coordinator(
         Taps(plan, on_tap),
         counts,
         on_log,
+        office,
         tracked=plan.tracked,
     )
     return Coordinator(

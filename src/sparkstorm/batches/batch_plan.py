@@ -19,6 +19,7 @@ from sparkstorm.sources.planned import (
     split_from_json,
     split_to_json,
 )
+from sparkstorm.sources.source import Progress
 
 __all__ = ["BatchPlan"]
 
@@ -93,6 +94,14 @@ class BatchPlan:
         for signal in (*self.signals, *self.ticks):
             found.setdefault(signal.target % partitions, []).append(signal)
         return found
+
+    def progress_of(self, owner: str) -> Progress:
+        """Return how far a source had come when the plan was written."""
+        return Progress(
+            cursor=self.cursors.get(owner),
+            outstanding=[item for item in self.outstanding if item.owner == owner],
+            tries=list(self.left_behind(owner).values()),
+        )
 
     def left_behind(self, owner: str) -> dict[int, Tries]:
         """Return the tries of a hosted task's messages, by digest, as this plan's driver left them.

@@ -7,13 +7,13 @@ from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.acking.tally import HeldRoots, locate
 from sparkstorm.batches.batch import Batch
 from sparkstorm.batches.batch_plan import BatchPlan
-from sparkstorm.batches.counts import Counts
+from sparkstorm.batches.counts import Counts, FirstFailures
 from sparkstorm.batches.events.ended_roots import EndedRoots
 from sparkstorm.batches.events.taps import Taps
 from sparkstorm.batches.journal import Journal
-from sparkstorm.batches.spout_tasks import SpoutTasks
+from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.metrics import Statistics, TaskMetrics, merge_task_metrics
-from sparkstorm.sources.partitioned.task import partitions_of
+from sparkstorm.sources.sources import Sources
 from sparkstorm.tasks.report import LogLine, Report
 
 __all__ = ["Bookkeeper"]
@@ -34,6 +34,7 @@ class Bookkeeper:
         taps: get the tapped tuples of committed batches.
         counts: the counters behind the statistics.
         on_log: hears the lines that tasks log.
+        office: counts the dead letters.
         tracked: whether there are ackers.
     """
 
@@ -41,11 +42,12 @@ class Bookkeeper:
         self,
         ledger: Ledger,
         journal: Journal,
-        sources: SpoutTasks,
+        sources: Sources,
         ended_roots: EndedRoots,
         taps: Taps,
         counts: Counts,
         on_log: Callable[[LogLine], None],
+        office: DeadLetterOffice,
         *,
         tracked: bool,
     ) -> None:
@@ -56,6 +58,8 @@ class Bookkeeper:
         self._taps = taps
         self._counts = counts
         self._on_log = on_log
+        self._office = office
+        self._first_failures = FirstFailures(on_log)
         self._tracked = tracked
         self._components: dict[str, dict[int, TaskMetrics]] = {}
 
@@ -122,7 +126,6 @@ class Bookkeeper:
     def statistics(self) -> Statistics:
         """How the topology stands now."""
         counts, sources = self._counts, self._sources
-        dead_letters, dead_letter_faults = sources.dead_letters
         return Statistics(
             emitted=counts.emitted,
             acked=counts.acked,
@@ -133,14 +136,14 @@ class Bookkeeper:
             given_up=sources.given_up,
             left_failed=sources.left_failed,
             failures=dict(counts.failures),
-            dead_letters=dead_letters,
-            dead_letter_faults=dead_letter_faults,
+            dead_letters=self._office.written,
+            dead_letter_faults=self._office.sink_faults,
             replayed=sources.replays.replayed,
             batches=counts.batches,
             batch_secs=counts.batch_secs,
             batch_messages=counts.batch_messages,
             components={name: dict(tasks) for name, tasks in self._components.items()},
-            partitions=partitions_of(sources.partitioned.values(), self._components),
+            partitions=sources.partitions(self._components),
         )
 
     def _give(self, verdicts: Verdicts, now: float) -> None:
@@ -153,14 +156,23 @@ class Bookkeeper:
             return  # an idle driver comes here many times a second; the checkpoint may be far away
         self._journal.check()
         self._ended_roots.note_ended(verdicts.acked, verdicts.failed)
-        self._sources.give(verdicts, now)
+        self._count(verdicts)
+        self._sources.deliver(verdicts, now)
+
+    def _count(self, verdicts: Verdicts) -> None:
+        self._counts.acked += len(verdicts.acked)
+        self._counts.note_failed(verdicts.failed)
+        verdicts.failed.share_groups()
+        for failure, _ in verdicts.failed.counts():
+            self._first_failures.show(failure)
 
     def _ack_untracked(self, plan: BatchPlan) -> int:
         """Ack the messages of a batch if there are no ackers; return how many."""
         if self._tracked:
             return 0
         self._journal.check()
-        self._sources.ack_untracked(plan)
+        self._counts.acked += plan.messages
+        self._sources.ack_untracked(plan.loads)
         return plan.messages
 
     def _merge_metrics(self, reports: Sequence[Report]) -> None:

@@ -26,7 +26,6 @@ from sparkstorm.batches.bookkeeper import Bookkeeper
 from sparkstorm.batches.fault import NO_VERDICTS, Fault
 from sparkstorm.batches.job_result import JobResult
 from sparkstorm.batches.recovery.handover import Handover
-from sparkstorm.batches.spout_tasks import SpoutTasks
 from sparkstorm.batches.transactions import Transactions, Wait
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.clock import Clock
@@ -34,6 +33,7 @@ from sparkstorm.metrics import Statistics
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.load import Load, SystemPacket
 from sparkstorm.planning.plan import Plan
+from sparkstorm.sources.sources import Sources
 
 __all__ = ["Coordinator"]
 
@@ -60,7 +60,7 @@ class Coordinator:
         plan: Plan,
         clock: Clock,
         *,
-        sources: SpoutTasks,
+        sources: Sources,
         agenda: Agenda,
         bookkeeper: Bookkeeper,
         handover: Handover,
@@ -99,7 +99,9 @@ class Coordinator:
         if batch is not None:
             self._last = batch.plan.number
             self._batches[self._last] = batch
-        self._sources.open(batch and batch.predecessor, self._clock.monotonic())
+        was = None if batch is None else batch.predecessor
+        progress_of = (lambda _: None) if was is None else was.progress_of
+        self._sources.recover(progress_of, self._clock.monotonic())
         if self._transactions is not None:
             self._transactions.open()
 

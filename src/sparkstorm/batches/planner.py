@@ -1,64 +1,50 @@
-"""What the next batch holds: shares for each spout task, spread over the partitions."""
+"""The planner: a batch has a share for each source, spread over the partitions."""
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import final
 
-from sparkstorm.acking.ids import sequence_of
 from sparkstorm.batches.batch_clock import BatchClock
 from sparkstorm.batches.batch_plan import BatchPlan
 from sparkstorm.batches.sizing import BatchSizer
 from sparkstorm.batches.spread import Spread
 from sparkstorm.clock import Clock
 from sparkstorm.config import Config
-from sparkstorm.packets.load import Load
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.blame import company_of, encode_tries
-from sparkstorm.sources.hosted.task import HostedTask
-from sparkstorm.sources.message_bytes import MeanBytes
-from sparkstorm.sources.partitioned.task import PartitionedTask, Piece
 from sparkstorm.sources.planned import Outstanding, PlannedLoad
-from sparkstorm.sources.replayed.replays import ReplayLot, Replays
+from sparkstorm.sources.source import Order, RootNumbers, Source
+from sparkstorm.sources.sources import Sources
 
 __all__ = ["BatchPlanner"]
 
-_SPREAD_FROM = 64
-"""Messages of one spout task are spread over the partitions if each gets at least this many."""
-
 _FIRST_GUESS_BYTES = 100.0
-"""What messages have of which only executors know, until their spout says so."""
+"""The size of messages that only executors know, until their spout tells it."""
 
 _MEMORY_SECS = 3600.0
-"""How long messages of an earlier driver are expected to come again, and ids written down."""
+"""How long messages of an earlier driver may come again, and ids are written down."""
 
 
 @final
 class BatchPlanner:
-    """Plans batches from what the spout tasks have, within the limits of pending messages.
+    """Plans batches from the sources, within the limits of pending messages.
 
-    ``sequences`` holds, for each spout task, the number that its next message gets; a number is
-    never given twice, over restarts too, since each plan carries them on.
+    Args:
+        plan: the topology's plan.
+        sources: all sources of the topology.
+        clock: the time.
+        run: names this driver's life.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        hosted: Mapping[int, HostedTask],
-        partitioned: Mapping[int, PartitionedTask],
-        replays: Replays,
-        clock: Clock,
-        run: str,
-    ) -> None:
+    def __init__(self, plan: Plan, sources: Sources, clock: Clock, run: str) -> None:
         config = plan.config
-        self.sequences: dict[int, int] = {}
         self._plan = plan
-        self._hosted = hosted
-        self._partitioned = partitioned
-        self._replays = replays
+        self._sources = sources
+        self._clock = clock
         self._times = BatchClock(clock)
         self._run = run
+        self._numbers = RootNumbers()
         self._sizer = BatchSizer(
             config.batch_target_secs,
             config.batch_most_secs,
@@ -67,117 +53,94 @@ class BatchPlanner:
         )
         self._note_ids = False
         self._forget_at = math.inf
-        self._planned_bytes = {task: MeanBytes() for task in (*hosted, *partitioned)}
-        self._configs: dict[int, Config] = {
-            task: plan.settings(spec.id)
-            for spec in plan.topology.spouts
-            for task in plan.tasks[spec.id]
+        self._configs: dict[str, Config] = {
+            spec.id: plan.settings(spec.id) for spec in plan.topology.spouts
         }
+
+    # --- the next batch --------------------------------------------------------------------------
 
     def plan(self, number: int, *, fresh: bool, now: float) -> BatchPlan | None:
         """Plan a batch, or return None if there is nothing to do.
 
         Args:
             number: the batch's number.
-            fresh: whether partitioned spouts are asked for new messages, not only for retries.
+            fresh: whether sources are asked for new messages, not only for retries.
             now: the time.
         """
         if now > self._forget_at:
             self._note_ids, self._forget_at = False, math.inf
-            for task in self._hosted.values():
-                task.remember({})
-
-        def suspects() -> list[PlannedLoad]:
-            return self._plan_suspects(number)
-
-        def others() -> list[PlannedLoad]:
-            return self._plan_others(number, fresh=fresh, now=now)
-
-        # in turns, so that neither holds back the other
-        order = (suspects, others) if number % 2 else (others, suspects)
-        loads = order[0]() or order[1]()
-        return self._with_owed(number, loads) if loads else None
+            for source in self._sources:
+                source.forget_earlier()
+        self._numbers.begin_batch()
+        # Suspects and others take turns, so that neither holds back the other.
+        loads = self._plan_suspects(number) if number % 2 else []
+        loads = loads or self._plan_others(number, fresh=fresh, now=now)
+        loads = loads or self._plan_suspects(number)
+        return self._with_progress(number, loads) if loads else None
 
     def settled(self, number: int) -> BatchPlan:
-        """The plan of a batch of which nothing is left to do, with what is owed beside it."""
-        return self._with_owed(number, [])
+        """Return a plan without loads, with the progress of all sources."""
+        return self._with_progress(number, [])
 
-    def rerun(self, plan: BatchPlan, *, width: int, now: float) -> BatchPlan:
-        """Plan a batch anew that did not end, because the driver did; ``plan`` was taken up.
-
-        If the driver died, the messages of the batch are suspects: only a piece of it is run now.
-
-        Args:
-            plan: what can be run of the batch.
-            width: how many messages the whole batch held; 0 if the driver ended in good order.
-            now: the time.
-        """
-        loads = []
-        for planned in plan.loads:
-            if planned.load.first is None:
-                loads.append(planned)
-            else:
-                self._partitioned[planned.load.task].take_back(planned.load.first, width, now)
-        if width:
-            loads += self._plan_suspects(plan.number)
-        else:
-            loads += self._plan_others(plan.number, fresh=False, now=now)
-        return replace(self._with_owed(plan.number, loads), time=plan.time)
+    def observe(self, *, messages: int, secs: float) -> None:
+        """Learn from how long a batch held up the next one."""
+        self._sizer.observe(messages=messages, secs=secs)
 
     def _plan_suspects(self, number: int) -> list[PlannedLoad]:
         """Plan a piece of the suspects in the smallest company."""
-        tasks: list[HostedTask | PartitionedTask] = [
-            *self._hosted.values(),
-            *self._partitioned.values(),
-        ]
-        width = min((width for task in tasks for width in task.widths), default=0)
+        width = min((width for source in self._sources for width in source.widths), default=0)
         left = min(company_of(width), self._sizer.limit)
         spread = Spread(self._plan.partitions, number)
         loads: list[PlannedLoad] = []
-        for task in tasks if width else ():
+        for source in self._sources if width else ():
             if left <= 0:
                 break
-            if isinstance(task, HostedTask):
-                planned = self._load_hosted(task, left, number % self._plan.partitions, 0, width)
-            else:
-                planned = self._load_pieces(spread, task, task.plan_suspects(left, width))
+            planned = source.plan_suspects(self._order(left), width)
+            loads += _placed(planned, spread)
             left -= sum(one.load.count for one in planned)
-            loads += planned
         return loads
 
     def _plan_others(self, number: int, *, fresh: bool, now: float) -> list[PlannedLoad]:
-        """Fill a batch: each in turn has its share of what those before it have left."""
-        left, loads, lots = self._sizer.limit, [], []
-        turns, spread = self._turns(number), Spread(self._plan.partitions, number)
-        for others, turn in zip(reversed(range(len(turns))), turns, strict=True):
-            share = -(-left // (others + 1))
-            if isinstance(turn, Replays):
-                lots = turn.take(share, fresh=fresh, now=now)
-                left -= sum(len(lot.items) for lot in lots)
-                continue
-            if isinstance(turn, HostedTask):
-                planned = self._plan_hosted(number, turn, share)
-            else:
-                planned = self._plan_partitioned(spread, turn, share, fresh=fresh, now=now)
+        """Fill a batch: each source in turn has its share of the room that others have left."""
+        left, spread = self._sizer.limit, Spread(self._plan.partitions, number)
+        loads: list[PlannedLoad] = []
+        turns = self._turns(number)
+        for others, source in zip(reversed(range(len(turns))), turns, strict=True):
+            order = self._order(
+                -(-left // (others + 1)), fresh=fresh, now=now, room=self._room(source)
+            )
+            planned = source.plan(order)
+            loads += _placed(planned, spread)
             left -= sum(one.load.count for one in planned)
-            loads += planned
-        return loads + self._plan_replays(number, lots, loads)
+        return loads
 
-    def _turns(self, number: int) -> list[HostedTask | PartitionedTask | Replays]:
-        """Who may fill a batch; another one is first each time, lest the last get nothing ever."""
-        every: list[HostedTask | PartitionedTask | Replays] = [
-            *self._hosted.values(),
-            *self._partitioned.values(),
-            *([self._replays] if self._replays.asked else []),
-        ]
-        first = number % len(every)
-        return every[first:] + every[:first]
+    def _turns(self, number: int) -> list[Source]:
+        """Return the sources, another one first each time, lest the last get nothing ever."""
+        ready = [source for source in self._sources if source.ready]
+        first = number % len(ready)
+        return ready[first:] + ready[:first]
 
-    def _with_owed(self, number: int, loads: Sequence[PlannedLoad]) -> BatchPlan:
-        planned = {p.load.first for p in loads if p.load.first is not None}
+    def _order(
+        self, limit: int, *, fresh: bool = False, now: float | None = None, room: int = 1 << 62
+    ) -> Order:
+        tasks = max(1, len(self._sources.partitioned))
+        return Order(
+            limit=limit,
+            now=self._clock.monotonic() if now is None else now,
+            numbers=self._numbers,
+            fresh=fresh,
+            room=room,
+            partitions=self._plan.partitions,
+            pieces=-(-self._plan.partitions // tasks),  # so that no partition is idle
+            with_ids=self._note_ids,
+        )
+
+    def _with_progress(self, number: int, loads: Sequence[PlannedLoad]) -> BatchPlan:
+        planned = {one.load.first for one in loads if one.load.first is not None}
+        progress = {one.owner: one.progress(planned) for one in self._sources if one.owner}
         outstanding: list[Outstanding] = []
-        for partitioned in self._partitioned.values():
-            outstanding += partitioned.outstanding(planned)
+        for one in progress.values():
+            outstanding += one.outstanding
         return BatchPlan(
             number=number,
             run=self._run,
@@ -185,162 +148,101 @@ class BatchPlanner:
             loads=tuple(loads),
             sequences=self._sequences(),
             cursors={
-                self._plan.name_of(n): task.snapshot() for n, task in self._partitioned.items()
+                owner: one.cursor for owner, one in progress.items() if one.cursor is not None
             },
             outstanding=tuple(outstanding),
-            tries={
-                self._plan.name_of(n): encode_tries(known)
-                for n, task in self._hosted.items()
-                if (known := task.known())
-            },
+            tries={n: encode_tries(one.tries) for n, one in progress.items() if one.tries},
         )
 
-    def observe(self, *, messages: int, secs: float) -> None:
-        """Learn from how long a batch held up the next one."""
-        self._sizer.observe(messages=messages, secs=secs)
+    def _sequences(self) -> dict[str, int]:
+        return {self._plan.name_of(task): n for task, n in self._numbers.sequences.items()}
 
-    def pending_limit(self, task: int) -> int:
-        """How many messages a spout task may have pending."""
-        config = self._configs[task]
+    # --- limits ----------------------------------------------------------------------------------
+
+    def pending_limit(self, source: Source) -> int:
+        """How many messages a source may have pending."""
+        config = self._configs[source.component]
         if config.max_spout_pending is not None:
             return config.max_spout_pending
-        spouts = len(self._hosted) + len(self._partitioned)
-        return max(1, int(config.max_pending_bytes / self._message_bytes(task) / spouts))
-
-    def _message_bytes(self, task: int) -> float:
-        """What a message of a task has: some are measured as they come, all once encoded.
-
-        The larger one, since what came may hold objects whose size only their encoding shows.
-        """
-        hosted = self._hosted.get(task)
-        taken = hosted.taken_bytes.value if hosted is not None else 0.0
-        return max(self._planned_bytes[task].value, taken) or _FIRST_GUESS_BYTES
+        each = source.message_bytes or _FIRST_GUESS_BYTES
+        return max(1, int(config.max_pending_bytes / each / len(self._sources)))
 
     def intake_limit(self, task: int) -> int:
-        """How many messages a hosted task may have pending: so that the next batch is ready.
+        """How many messages a hosted task may have pending, so that the next batch is ready.
 
-        What a bolt holds over batches must not keep new messages out, since it may wait for them.
-        The first one comes alone, since it may be large.
+        Messages that a bolt holds over batches must not keep new messages out: the bolt may wait
+        for them. The first message comes alone, since it may be large.
         """
-        hosted, batch = self._hosted[task], self._sizer.highest
-        if not hosted.taken_bytes.value:
+        source, batch = self._sources.task(task), self._sizer.highest
+        if not source.message_bytes:
             return 1
-        wanted = max(2 * batch, hosted.in_flight + batch)
-        return min(self.pending_limit(task), wanted)
+        wanted = max(2 * batch, source.in_flight + batch)
+        return min(self.pending_limit(source), wanted)
 
-    def _plan_hosted(self, number: int, task: HostedTask, share: int) -> list[PlannedLoad]:
-        partitions = self._plan.partitions
-        wanted = min(share, task.waiting)
-        pieces = partitions if wanted >= _SPREAD_FROM * partitions else 1
-        planned: list[PlannedLoad] = []
-        for piece in range(pieces):
-            partition = (number + task.task + piece) % partitions
-            count = -(-wanted // (pieces - piece))
-            planned += self._load_hosted(task, count, partition, len(planned))
-            wanted -= count
-        return planned
+    def _room(self, source: Source) -> int:
+        if not source.component:
+            return 1 << 62
+        return max(0, self.pending_limit(source) - source.pending)
 
-    def _load_hosted(
-        self, task: HostedTask, limit: int, partition: int, lane: int, width: int = 0
-    ) -> list[PlannedLoad]:
-        planned = []
-        for load, attempt in task.plan(limit, self._next(task.task), lane, width):
-            ids = task.ids_of(load) if self._note_ids else b""
-            planned.append(replace(self._planned(load, partition, attempt), ids=ids))
-            nbytes = len(load.packet or b"")
-            self._planned_bytes[task.task].note(nbytes / load.count, load.count)
-        return planned
+    # --- after another driver --------------------------------------------------------------------
 
-    def _plan_partitioned(
-        self, spread: Spread, task: PartitionedTask, share: int, *, fresh: bool, now: float
-    ) -> list[PlannedLoad]:
-        room = max(0, self.pending_limit(task.task) - task.pending)
-        # tasks together as many as there are partitions, and one alone, if it has enough for them
-        fair = -(-self._plan.partitions // len(self._partitioned))
-        wanted = min(self._plan.partitions, max(fair, share // _SPREAD_FROM))
-        pieces = task.plan(share, wanted, fresh=fresh, now=now, room=room)
-        return self._load_pieces(spread, task, pieces)
-
-    def _load_pieces(
-        self, spread: Spread, task: PartitionedTask, pieces: Iterable[Piece]
-    ) -> list[PlannedLoad]:
-        planned = []
-        for lane, piece in enumerate(pieces):
-            split = piece.split
-            partition = spread.lightest(split.count)
-            load = task.load(piece, self._next(task.task), lane)
-            planned.append(self._planned(load, partition, piece.attempt, piece.since))
-            if split.size:
-                self._planned_bytes[task.task].note(split.size / split.count, split.count)
-        return planned
-
-    def _plan_replays(
-        self, number: int, lots: Iterable[ReplayLot], beside: Sequence[PlannedLoad]
-    ) -> list[PlannedLoad]:
-        """Dead letters that were asked for again: loads beside those of their spouts' tasks."""
-        planned: list[PlannedLoad] = []
-        lanes = Counter(one.load.task for one in beside)
-        for lot in lots:
-            partition = (number + len(planned)) % self._plan.partitions
-            planned.append(self._plan_lot(lot, partition, lanes[lot.task]))
-            lanes[lot.task] += 1
-        return planned
-
-    def _plan_lot(self, lot: ReplayLot, partition: int, lane: int) -> PlannedLoad:
-        load = self._replays.load(lot, self._next(lot.task), lane)
-        letters = lot.letters if self._plan.exactly_once else ()
-        return replace(self._planned(load, partition, lot.attempt), letters=letters)
-
-    def take_up(self, plan: BatchPlan, now: float, *, whole: bool) -> BatchPlan:
-        """Go on after the last plan of an earlier driver; return what it can run of it.
+    def adopt(self, plan: BatchPlan, now: float, *, whole: bool) -> BatchPlan:
+        """Go on after the last plan of an earlier driver; return the part that can be run again.
 
         Hosted messages come again from their source. Splits get roots of this driver. Dead letters
-        are replayed anew, but if the batch must remain the ``whole`` that it was. If that driver
-        has died, ids of hosted messages are written down from now on, for a while.
+        are replayed anew, unless the batch must remain the ``whole`` that it was. If the driver has
+        died, ids of hosted messages are written down from now on, for a while.
         """
         self._note_ids = not plan.clean
         self._forget_at = now + _MEMORY_SECS
-        for number, hosted in self._hosted.items():
-            hosted.remember(plan.left_behind(self._plan.name_of(number)))
-        tasks = {self._plan.name_of(task): task for task in (*self._hosted, *self._partitioned)}
+        tasks = {source.owner for source in self._sources if source.owner}
         for owner, sequence in plan.sequences.items():
             if owner in tasks:
-                self.sequences[tasks[owner]] = sequence
+                self._numbers.sequences[self._task_of(owner)] = sequence
         loads = [
             load
             for planned in plan.loads
-            if planned.owner in tasks
-            and (load := self._take_up_load(planned, tasks[planned.owner], whole=whole))
+            if planned.owner in tasks and (load := self._adopt(planned, now, whole=whole))
         ]
         sequences = {**plan.sequences, **self._sequences()}
         time = self._times.go_on(plan.time)
         return replace(plan, run=self._run, time=time, loads=tuple(loads), sequences=sequences)
 
-    def _take_up_load(self, planned: PlannedLoad, task: int, *, whole: bool) -> PlannedLoad | None:
-        """Plan a load of an earlier driver as it was, if that is possible."""
-        split, lane = planned.load.split, planned.load.lane
-        if split is not None:
-            piece = Piece(split, planned.attempt, planned.since)
-            load = self._partitioned[task].load(piece, self._next(task), lane)
-            return self._planned(load, planned.partition, planned.attempt, planned.since)
-        if planned.letters and whole:
-            lot = self._replays.take_again(task, planned)
-            return lot and self._plan_lot(lot, planned.partition, lane)
-        return None
+    def rerun(self, plan: BatchPlan, *, width: int, now: float) -> BatchPlan:
+        """Plan an adopted batch anew, since it is not run as it was.
 
-    def _sequences(self) -> dict[str, int]:
-        return {self._plan.name_of(task): number for task, number in self.sequences.items()}
+        If the earlier driver died, the messages of the batch are suspects: only a piece of it is
+        run now.
 
-    def _planned(self, load: Load, partition: int, attempt: int, since: float = 0.0) -> PlannedLoad:
-        self._advance(load)
-        owner = self._plan.name_of(load.task)
-        return PlannedLoad(
-            load=load, partition=partition, attempt=attempt, owner=owner, since=since
-        )
+        Args:
+            plan: the adopted part of the batch.
+            width: how many messages the whole batch held; 0 if the driver ended in good order.
+            now: the time.
+        """
+        self._numbers.begin_batch()
+        kept: list[PlannedLoad] = []
+        for planned in plan.loads:
+            if planned.load.first is None:
+                kept.append(planned)
+            else:
+                self._sources.source_of(planned).take_back(planned, width, now)
+        if width:
+            loads = kept + self._plan_suspects(plan.number)
+        else:
+            loads = kept + self._plan_others(plan.number, fresh=False, now=now)
+        return replace(self._with_progress(plan.number, loads), time=plan.time)
 
-    def _next(self, task: int) -> int:
-        return self.sequences.get(task, 0)
+    def _adopt(self, planned: PlannedLoad, now: float, *, whole: bool) -> PlannedLoad | None:
+        task = self._task_of(planned.owner)  # its number then may have been another
+        planned = replace(planned, load=replace(planned.load, task=task))
+        order = self._order(planned.load.count, now=now)
+        return self._sources.source_of(planned).adopt(planned, order, whole=whole)
 
-    def _advance(self, load: Load) -> None:
-        if load.first is not None:
-            self.sequences[load.task] = sequence_of(load.first) + load.count
+    def _task_of(self, owner: str) -> int:
+        component, _, index = owner.rpartition("/")
+        return self._plan.tasks[component][int(index)]
+
+
+def _placed(planned: Sequence[PlannedLoad], spread: Spread) -> list[PlannedLoad]:
+    """Give each load a partition."""
+    return [replace(one, partition=spread.lightest(one.load.count)) for one in planned]

@@ -116,7 +116,7 @@ class LocalRunner:
         trace: TracebackType | None,
     ) -> None:
         for task in self.coordinator.hosted.values():
-            task.close()
+            task.shut()
         self.coordinator.close(clean=kind is None)
         self._jobs.close()
 

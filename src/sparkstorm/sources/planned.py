@@ -33,7 +33,7 @@ class PlannedLoad:
     """
 
     load: Load
-    partition: int
+    partition: int = 0
     attempt: int = 1
     owner: str = ""
     since: float = 0.0
@@ -61,6 +61,11 @@ class Outstanding:
     attempt: int
     since: float = 0.0
     width: int = 0
+
+    @property
+    def messages(self) -> int:
+        """How many messages wait."""
+        return self.split.count
 
     def cut(self, count: int) -> "tuple[Outstanding, Outstanding | None]":
         """Return the first so many of its messages, and the others if there are any."""

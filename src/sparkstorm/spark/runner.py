@@ -14,8 +14,6 @@ from typing import final
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from sparkstorm.acking.failed import FailedRoots
-from sparkstorm.acking.ids import U64
 from sparkstorm.batches.assembly import make_coordinator
 from sparkstorm.batches.coordinator import Coordinator
 from sparkstorm.batches.events.taps import Tap
@@ -35,7 +33,6 @@ from sparkstorm.errors import SparkLostError, SparkstormError
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.passes import check_name
 from sparkstorm.planning.plan import Plan
-from sparkstorm.sources.hosted.task import HostedTask
 from sparkstorm.sources.hosted.thread import HostedThread
 from sparkstorm.spark.driver.jvm import Jvm, stop_session
 from sparkstorm.spark.driver.kept_processes import end_kept_processes
@@ -177,7 +174,6 @@ class Run:
             run=lease.run,
             fence=lease,
             office=office,
-            deliver=self._post,
             on_tap=on_tap,
             on_log=on_log,
         )
@@ -198,7 +194,7 @@ class Run:
         self._coordinator.open(read_spark_log(spark_files))
         stack.callback(self._close_coordinator)
         for number, task in self._coordinator.hosted.items():
-            stack.callback(task.close)
+            stack.callback(task.shut)
             task.open()
             limit = _limiter(self._coordinator, number)
             self._threads[number] = HostedThread(task, limit, self._break)
@@ -324,9 +320,6 @@ class Run:
     def _break(self, error: SparkstormError) -> None:
         if self._broken is None:  # what came first is the cause of the rest
             self._broken = error
-
-    def _post(self, task: HostedTask, acked: U64, failed: FailedRoots) -> None:
-        self._threads[task.task].post(acked, failed)
 
     def _close_coordinator(self) -> None:
         self._coordinator.close(clean=self._broken is None)

@@ -19,8 +19,8 @@ from sparkstorm.dead_letters import LetterStore
 from sparkstorm.dead_letters.requests import RequestBox
 from sparkstorm.errors import CheckpointError
 from sparkstorm.planning.plan import StreamKey
-from sparkstorm.sources.hosted.attempts import Attempts
-from sparkstorm.sources.hosted.originals import Original, Originals
+from sparkstorm.sources.blame import Attempts
+from sparkstorm.sources.originals import Original, Originals
 from sparkstorm.sources.packing import encode_rows, packed_load
 from sparkstorm.sources.partitioned import payloads
 from sparkstorm.sources.partitioned.payloads import read_payloads, read_payloads_apart

@@ -9,7 +9,7 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.components.context import TaskContext
-from sparkstorm.sources.hosted.intake import Intake, Lot
+from sparkstorm.sources.hosted.intake import Intake, LoadKey
 from sparkstorm.sources.message_bytes import MeanBytes, bytes_of
 from sparkstorm.testing import LocalRunner, ManualClock
 
@@ -102,10 +102,10 @@ def test_messages_that_grow_are_noticed() -> None:
 
 def test_a_few_messages_are_measured() -> None:
     """The first ones, then one in thirteen: it is done for each message that is emitted."""
-    intake, lot = Intake(), Lot("default", tracked=True, attempt=1)
+    intake, key = Intake(), LoadKey("default", tracked=True, attempt=1)
     for number in range(16 + 13):
         assert (intake.message_bytes.value > 0) == (number > 0)
-        intake.add(lot, ("x" * 8 if number < 16 else "x" * 1_000_000,), number, None)
+        intake.add(key, ("x" * 8 if number < 16 else "x" * 1_000_000,), number, None)
     assert intake.message_bytes.value == pytest.approx(1_000_000 / 16, rel=0.01)
 
 

@@ -4,7 +4,8 @@ import random
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.hosted.task import HostedTask
 from sparkstorm.sources.partitioned.task import PartitionedTask
+from sparkstorm.sources.source import Order, RootNumbers
 from sparkstorm.testing import FeederSpout, ManualClock
 
 LOST = ss.Failure(reason=ss.Reason.LOST)
@@ -123,8 +125,42 @@ def partitioned(store: LetterStore | None = None, **config: Any) -> PartitionedT
     plan = plan_of(Numbers(), **config)
     number = plan.tasks["spout"].start
     task = PartitionedTask(plan, "spout", number, lambda *_: None, office(store))
-    task.open(None, [], now=0.0)
+    task.recover(None, now=0.0)
+    NUMBERS[task] = RootNumbers()
     return task
+
+
+class Piece(NamedTuple):
+    """A planned split."""
+
+    split: ss.Split
+    attempt: int
+    since: float
+    first: int | None
+
+
+NUMBERS: "WeakKeyDictionary[object, RootNumbers]" = WeakKeyDictionary()
+
+
+def ask(
+    task: PartitionedTask, limit: int, pieces: int, *, fresh: bool, now: float, room: int = 10**9
+) -> list[Piece]:
+    """Plan what the task has for a batch."""
+    order = Order(
+        limit=limit,
+        now=now,
+        numbers=NUMBERS[task],
+        fresh=fresh,
+        room=room,
+        partitions=pieces,
+        pieces=pieces,
+    )
+    found = []
+    for planned in task.plan(order):
+        assert planned.load.split is not None
+        load = planned.load
+        found.append(Piece(load.split, planned.attempt, planned.since, load.first))
+    return found
 
 
 def office(store: LetterStore | None = None) -> DeadLetterOffice:
@@ -180,98 +216,101 @@ class TestPartitionedTask:
     def test_acks_and_failures_reach_their_positions(self) -> None:
         """Every position ends once; what failed comes back narrowed, with a higher attempt."""
         task = partitioned(retry_backoff_secs=0)
-        (piece,) = task.plan(10, 1, fresh=True, now=0)
-        first = task.load(piece, sequence=0, lane=0).first
+        (piece,) = ask(task, 10, 1, fresh=True, now=0)
+        first = piece.first
         assert first is not None
         assert task.pending == 10
         task.deliver(roots(first, [0, 1, 5]), failed([(first + 3, LOST), (first + 4, LOST)]), now=0)
         assert task.spout.acked == [(0, [(0, 2), (5, 6)])]
         assert task.spout.failed == [(0, [(3, 5)])]
         assert task.pending == 7
-        (again,) = task.plan(10, 1, fresh=False, now=1)
+        (again,) = ask(task, 10, 1, fresh=False, now=1)
         assert (again.split.only, again.attempt) == ((3, 4), 2)
-        second = task.load(again, sequence=10, lane=0).first
+        second = again.first
         assert second is not None
         task.deliver(roots(second, [1]), failed([(second, LOST)]), now=1)
         assert task.spout.acked[-1] == (0, [(1, 2)])
-        (third,) = task.plan(10, 1, fresh=False, now=9)
+        (third,) = ask(task, 10, 1, fresh=False, now=9)
         assert (third.split.only, third.attempt, third.since) == ((3,), 3, piece.since)
 
     def test_outstanding_is_what_is_owed(self) -> None:
         """What is neither ended nor committing is owed: the rest of splits, and retries."""
         task = partitioned(retry_backoff_secs=5)
-        plans = task.plan(20, 2, fresh=True, now=0)
-        firsts = [task.load(piece, sequence=10 * n, lane=n).first for n, piece in enumerate(plans)]
+        plans = ask(task, 20, 2, fresh=True, now=0)
+        firsts = [piece.first for piece in plans]
         first, second = firsts
         assert first is not None
         assert second is not None
         task.deliver(roots(first, list(range(8))), failed([(first + 8, LOST)]), now=0)
-        owed = {(o.split.data["from"], o.split.only, o.attempt) for o in task.outstanding([second])}
+        owed = {
+            (o.split.data["from"], o.split.only, o.attempt)
+            for o in task.progress({second}).outstanding
+        }
         assert owed == {(0, (9,), 1), (0, (8,), 2)}
-        everything = task.outstanding()
+        everything = task.progress(set()).outstanding
         assert sum(item.split.count for item in everything) == task.pending == 12
         assert not task.drained
 
     def test_retries_do_not_hold_back_fresh_messages(self) -> None:
         """A batch holds what is due and fresh messages side by side."""
         task = partitioned(retry_backoff_secs=0)
-        (piece,) = task.plan(10, 1, fresh=True, now=0)
-        first = task.load(piece, sequence=0, lane=0).first
+        (piece,) = ask(task, 10, 1, fresh=True, now=0)
+        first = piece.first
         assert first is not None
         task.deliver(roots(first, []), failed([(first, LOST)]), now=0)
-        planned = task.plan(10, 1, fresh=True, now=1)
-        assert [(s.data["from"], s.count, a) for s, a, _ in planned] == [(0, 1, 2), (10, 9, 1)]
+        planned = ask(task, 10, 1, fresh=True, now=1)
+        assert [(s.data["from"], s.count, a) for s, a, *_ in planned] == [(0, 1, 2), (10, 9, 1)]
 
     def test_retries_and_fresh_messages_share_what_is_wanted(self) -> None:
         """However much is due: after an outage that was once a batch far above its limit."""
         task = partitioned(retry_backoff_secs=0)
-        pieces = task.plan(20, 2, fresh=True, now=0)
-        for turn, piece in enumerate(pieces):
-            first = task.load(piece, sequence=10 * turn, lane=turn).first
+        pieces = ask(task, 20, 2, fresh=True, now=0)
+        for piece in pieces:
+            first = piece.first
             assert first is not None
             task.deliver(roots(first, []), failed([(first + n, LOST) for n in range(10)]), now=0)
-        planned = task.plan(6, 1, fresh=True, now=1)
-        assert [(s.only, s.count, a) for s, a, _ in planned] == [((0, 1, 2), 3, 2), (None, 3, 1)]
-        planned = task.plan(6, 1, fresh=True, now=1, room=0)
-        assert [(s.only, s.count, a) for s, a, _ in planned] == [((3, 4, 5, 6, 7, 8), 6, 2)]
-        planned = task.plan(6, 1, fresh=False, now=1)
-        assert {(s.data["from"], s.only) for s, _, _ in planned} == {
+        planned = ask(task, 6, 1, fresh=True, now=1)
+        assert [(s.only, s.count, a) for s, a, *_ in planned] == [((0, 1, 2), 3, 2), (None, 3, 1)]
+        planned = ask(task, 6, 1, fresh=True, now=1, room=0)
+        assert [(s.only, s.count, a) for s, a, *_ in planned] == [((3, 4, 5, 6, 7, 8), 6, 2)]
+        planned = ask(task, 6, 1, fresh=False, now=1)
+        assert {(s.data["from"], s.only) for s, *_ in planned} == {
             (0, (9,)),
             (10, (0, 1, 2, 3, 4)),
         }
-        assert task.waiting_retries == 5
+        assert task.pending - task.in_flight == 5
 
     def test_neither_retries_nor_fresh_messages_wait_for_ever(self) -> None:
         """If only one message is wanted at a time, they take turns."""
         task = partitioned(retry_backoff_secs=0)
-        (piece,) = task.plan(10, 1, fresh=True, now=0)
-        first = task.load(piece, sequence=0, lane=0).first
+        (piece,) = ask(task, 10, 1, fresh=True, now=0)
+        first = piece.first
         assert first is not None
         task.deliver(roots(first, []), failed([(first + n, LOST) for n in range(10)]), now=0)
-        attempts = [a for _ in range(4) for _, a, _ in task.plan(1, 1, fresh=True, now=1)]
+        attempts = [a for _ in range(4) for _, a, *_ in ask(task, 1, 1, fresh=True, now=1)]
         assert sorted(attempts) == [1, 1, 2, 2]
 
     def test_retries_that_are_due_together_are_merged(self) -> None:
         """Messages that failed for different reasons are read together if their spout can."""
         task = partitioned(retry_backoff_secs=0)
-        (piece,) = task.plan(10, 1, fresh=True, now=0)
-        first = task.load(piece, sequence=0, lane=0).first
+        (piece,) = ask(task, 10, 1, fresh=True, now=0)
+        first = piece.first
         assert first is not None
         other = ss.Failure(reason=ss.Reason.ERROR, message="another")
         task.deliver(roots(first, []), failed([(first + 3, LOST), (first + 7, other)]), now=0)
-        [merged] = task.plan(10, 1, fresh=False, now=1)
+        [merged] = ask(task, 10, 1, fresh=False, now=1)
         assert (merged.split.only, merged.attempt, merged.since) == ((3, 7), 2, piece.since)
-        assert task.waiting_retries == 0
+        assert task.pending == task.in_flight
 
     def test_errors_that_quote_their_messages_are_retried_in_one_split(self) -> None:
         """They once made a split each, and so a load each, which read the whole of its source."""
         task = partitioned(retry_backoff_secs=5)
-        (piece,) = task.plan(10, 1, fresh=True, now=0)
-        first = task.load(piece, sequence=0, lane=0).first
+        (piece,) = ask(task, 10, 1, fresh=True, now=0)
+        first = piece.first
         assert first is not None
         task.deliver(roots(first, []), failed([(first + n, quoting(n)) for n in range(10)]), now=0)
         assert task.spout.failed == [(0, [(n, n + 1)]) for n in range(10)], "each has its own text"
-        [owed] = task.outstanding()
+        [owed] = task.progress(set()).outstanding
         assert (owed.split.only, owed.attempt) == (tuple(range(10)), 2)
         assert task.spout.texts == [f"what is {n}?" for n in range(10)]
 
@@ -279,38 +318,38 @@ class TestPartitionedTask:
         """Also if all of them fail in one way, and others for good."""
         store = LetterStore(MemoryFiles())
         task = partitioned(store=store, max_retries=0)
-        (piece,) = task.plan(10, 1, fresh=True, now=0)
-        first = task.load(piece, sequence=0, lane=0).first
+        (piece,) = ask(task, 10, 1, fresh=True, now=0)
+        first = piece.first
         assert first is not None
         final = replace(quoting(9), final=True)
         tried = [(first + n, quoting(n)) for n in range(9)]
         task.deliver(roots(first, []), failed([*tried, (first + 9, final)]), now=0)
         letters = {letter.values: letter.failure.message for letter in store.letters()}
         assert letters == {(n,): f"what is {n}?" for n in range(10)}
-        assert (task.given_up, task.outstanding()) == (10, [])
+        assert (task.given_up, task.progress(set()).outstanding) == (10, [])
 
     def test_what_is_final_is_not_retried_with_what_is_not(self) -> None:
         """One component may fail messages in both ways."""
         task = partitioned(retry_backoff_secs=0)
-        (piece,) = task.plan(10, 1, fresh=True, now=0)
-        first = task.load(piece, sequence=0, lane=0).first
+        (piece,) = ask(task, 10, 1, fresh=True, now=0)
+        first = piece.first
         assert first is not None
         final = replace(quoting(0), final=True)
         task.deliver(roots(first, []), failed([(first + 3, quoting(0)), (first + 4, final)]), now=0)
         assert task.given_up == 1
-        assert [piece.split.only for piece in task.plan(10, 1, fresh=False, now=1)] == [(3,)]
+        assert [piece.split.only for piece in ask(task, 10, 1, fresh=False, now=1)] == [(3,)]
 
     def test_what_was_no_attempt_does_not_count(self) -> None:
         """While the source is away nothing is given up, whatever the limit."""
         task = partitioned(max_retries=0, retry_backoff_secs=1)
         away = ss.Failure(reason=ss.Reason.ERROR, message="away", counted=False)
-        (piece,) = task.plan(10, 1, fresh=True, now=0)
+        (piece,) = ask(task, 10, 1, fresh=True, now=0)
         for turn in range(5):
-            first = task.load(piece, sequence=10 * turn, lane=0).first
+            first = piece.first
             assert first is not None
             task.deliver(roots(first, []), failed([(first + n, away) for n in range(10)]), now=turn)
-            assert not task.plan(10, 1, fresh=False, now=turn + 0.5), "it waits before it tries"
-            (piece,) = task.plan(10, 1, fresh=False, now=turn + 1)
+            assert not ask(task, 10, 1, fresh=False, now=turn + 0.5), "it waits before it tries"
+            (piece,) = ask(task, 10, 1, fresh=False, now=turn + 1)
             assert (piece.split.count, piece.attempt) == (10, 1)
         assert task.given_up == 0
 
@@ -342,12 +381,14 @@ class TestHostedTask:
         feeder = FeederSpout("n int")
         task = hosted(feeder)
         id_of: dict[int, int] = {}
+        numbers = RootNumbers()
         for batch in range(4):
             for message in range(5):
                 feeder.feed([message], msg_id=10 * batch + message)
                 assert task.step(100)
-            ((load, attempt),) = task.plan(5, 5 * batch, 0)
-            assert (load.count, attempt) == (5, 1)
+            (planned,) = task.plan(Order(limit=5, now=0, numbers=numbers))
+            load = planned.load
+            assert (load.count, planned.attempt) == (5, 1)
             assert load.first is not None
             id_of.update({load.first + n: 10 * batch + n for n in range(5)})
         assert task.pending == 20
@@ -355,10 +396,12 @@ class TestHostedTask:
         random.Random(seed).shuffle(order)
         for root in order:
             if root % 3:
-                task.deliver(np.array([root], np.uint64), failed([]))
+                task.deliver(np.array([root], np.uint64), failed([]), 0)
             else:
-                task.deliver(np.array([], np.uint64), failed([(root, LOST)]))
-            task.deliver(np.array([root], np.uint64), failed([]))  # a second verdict is passed over
+                task.deliver(np.array([], np.uint64), failed([(root, LOST)]), 0)
+            task.deliver(
+                np.array([root], np.uint64), failed([]), 0
+            )  # a second verdict is passed over
         assert feeder.acked == [id_of[root] for root in order if root % 3]
         assert feeder.failed == [id_of[root] for root in order if not root % 3]
         assert task.pending == 0

@@ -24,7 +24,7 @@ from sparkstorm.kafka.zookeeper import ZooKeeperProgress
 from sparkstorm.planning.explain import explain
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.postgres import PostgresSink
-from sparkstorm.sources.calling import calling
+from sparkstorm.sources.spout_calls import calling
 from sparkstorm.testing import LocalRunner, LogSpout, ManualClock, wait_until
 from sparkstorm.texts import credentials
 from sparkstorm.texts.credentials import Secret, hidden, masked

@@ -73,7 +73,7 @@ class Handover:
         data = self._journal.earlier_decision(was.number)
         if log.committed >= was.number:
             self._check_outcome(was, data)
-        runnable = self._planner.take_up(was, self._clock.monotonic(), whole=data is not None)
+        runnable = self._planner.adopt(was, self._clock.monotonic(), whole=data is not None)
         batch = Batch(runnable, Phase.RECOVERED, predecessor=was)
         if data is not None:
             batch.adopt(Decision.from_bytes(data).carried_over(was, runnable))

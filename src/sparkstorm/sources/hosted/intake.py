@@ -7,15 +7,15 @@ from typing import Any, NamedTuple, final
 
 from sparkstorm.sources.message_bytes import MeanBytes, bytes_of
 
-__all__ = ["Intake", "Lot", "Messages"]
+__all__ = ["EmittedMessages", "Intake", "LoadKey"]
 
 _PASS_OVER = 12
 """So many are not measured, as that takes longer than taking one in. One in 13 is: large ones that
 come in turns will hardly do so by a prime."""
 
 
-class Lot(NamedTuple):
-    """What messages must have in common to travel in one load."""
+class LoadKey(NamedTuple):
+    """The properties that all messages of one load share."""
 
     stream: str
     tracked: bool
@@ -25,8 +25,8 @@ class Lot(NamedTuple):
 
 @final
 @dataclass(slots=True)
-class Messages:
-    """Messages of one lot, in the order in which they were emitted.
+class EmittedMessages:
+    """EmittedMessages of one key, in the order in which they were emitted.
 
     ``direct`` has the task that each goes to if their stream is direct; else it is empty.
     """
@@ -49,13 +49,15 @@ class Messages:
         """The task that one of them goes to, if their stream is direct."""
         return self.direct[row] if self.direct else None
 
-    def cut(self, start: int, stop: int | None = None) -> "Messages":
+    def cut(self, start: int, stop: int | None = None) -> "EmittedMessages":
         """Take out those between two positions."""
-        cut = Messages(self.rows[start:stop], self.msg_ids[start:stop], self.direct[start:stop])
+        cut = EmittedMessages(
+            self.rows[start:stop], self.msg_ids[start:stop], self.direct[start:stop]
+        )
         del self.rows[start:stop], self.msg_ids[start:stop], self.direct[start:stop]
         return cut
 
-    def put_before(self, first: "Messages") -> None:
+    def put_before(self, first: "EmittedMessages") -> None:
         """Put others before these."""
         self.rows[:0], self.msg_ids[:0], self.direct[:0] = first.rows, first.msg_ids, first.direct
 
@@ -69,7 +71,7 @@ class Messages:
 
 @final
 class Intake:
-    """The messages of one spout task that wait for a batch, by lot.
+    """The messages of one spout task that wait for a batch, by key.
 
     The spout's thread adds to it, the one that plans takes from it. ``message_bytes`` is how large
     the messages are that come, about.
@@ -77,51 +79,53 @@ class Intake:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._lots: dict[Lot, Messages] = {}
+        self._waiting: dict[LoadKey, EmittedMessages] = {}
         self._pass_over = 0
         self.message_bytes = MeanBytes()
 
     def __len__(self) -> int:
         with self._lock:
-            return sum(map(len, self._lots.values()))
+            return sum(map(len, self._waiting.values()))
 
     @property
     def tracked(self) -> int:
         """How many of them have an id that the spout wants to hear of again."""
         with self._lock:
-            return sum(len(waiting) for lot, waiting in self._lots.items() if lot.tracked)
+            return sum(len(waiting) for key, waiting in self._waiting.items() if key.tracked)
 
     @property
     def widths(self) -> set[int]:
         """The widths of the suspects among them (:mod:`sparkstorm.sources.blame`)."""
         with self._lock:
-            return {lot.width for lot in self._lots if lot.width}
+            return {key.width for key in self._waiting if key.width}
 
-    def add(self, lot: Lot, values: Sequence[Any], msg_id: Hashable, direct: int | None) -> None:
+    def add(
+        self, key: LoadKey, values: Sequence[Any], msg_id: Hashable, direct: int | None
+    ) -> None:
         """Take in one message."""
         with self._lock:
-            self._lots.setdefault(lot, Messages()).add(values, msg_id, direct)
+            self._waiting.setdefault(key, EmittedMessages()).add(values, msg_id, direct)
         if self._pass_over:
             self._pass_over -= 1
         else:
             self.message_bytes.note(sum(map(bytes_of, values)))
             self._pass_over = _PASS_OVER if self.message_bytes.settled else 0
 
-    def lots(self, width: int) -> list[Lot]:
-        """The lots of a width, the oldest first."""
+    def keys(self, width: int) -> list[LoadKey]:
+        """The keys of a width, the oldest first."""
         with self._lock:
-            return [lot for lot in self._lots if lot.width == width]
+            return [key for key in self._waiting if key.width == width]
 
-    def take(self, lot: Lot, limit: int) -> Messages:
-        """Take out the first messages of a lot."""
+    def take(self, key: LoadKey, limit: int) -> EmittedMessages:
+        """Take out the first messages of a key."""
         with self._lock:
-            waiting = self._lots[lot]
+            waiting = self._waiting[key]
             taken = waiting.cut(0, limit)
             if not len(waiting):
-                del self._lots[lot]
+                del self._waiting[key]
             return taken
 
-    def put_back(self, lot: Lot, messages: Messages) -> None:
-        """Let messages that were taken wait once more, before the others of their lot."""
+    def put_back(self, key: LoadKey, messages: EmittedMessages) -> None:
+        """Let messages that were taken wait once more, before the others of their key."""
         with self._lock:
-            self._lots.setdefault(lot, Messages()).put_before(messages)
+            self._waiting.setdefault(key, EmittedMessages()).put_before(messages)

@@ -27,6 +27,7 @@ class HostedThread(threading.Thread):
     ):
         super().__init__(name=f"sparkstorm-{task.component}-{task.task}", daemon=True)
         self._task = task
+        task.deliver_by(self.post)
         self._limit = limit
         self._broken = broken
         self._verdicts: deque[tuple[U64, FailedRoots]] = deque()
@@ -69,7 +70,7 @@ class HostedThread(threading.Thread):
                 )
             )
         finally:
-            self._task.close()
+            self._task.shut()
 
     def _loop(self) -> None:
         task, was_active = self._task, True
@@ -90,5 +91,5 @@ class HostedThread(threading.Thread):
         self._task.fail_refused()
         while self._verdicts:
             acked, failed = self._verdicts[0]
-            self._task.deliver(acked, failed)
+            self._task.hear(acked, failed)
             self._verdicts.popleft()

@@ -1,13 +1,12 @@
-"""Tasks of partitioned spouts: only offsets pass the driver, messages are read by executors."""
+"""Tasks of partitioned spouts: only offsets pass the driver, executors read the messages."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import cloudpickle
 import numpy as np
-from numpy.typing import NDArray
 
 from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import U64, make_root
@@ -15,69 +14,53 @@ from sparkstorm.acking.lineage import Indexes
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import PartitionedSpout, Positions, Split
 from sparkstorm.dead_letters.office import DeadLetterOffice
-from sparkstorm.metrics import PartitionStatistics, TaskMetrics, skipped_in
+from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.packets.load import Load
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.blame import DIED_OF_IT
-from sparkstorm.sources.calling import calling
-from sparkstorm.sources.hosted.task import SpoutLog
+from sparkstorm.sources.in_flight import InFlight, LoadVerdicts
 from sparkstorm.sources.letters import Ended, LetterWriter, given_up_texts
-from sparkstorm.sources.load_verdicts import verdicts_by_load
+from sparkstorm.sources.message_bytes import MeanBytes
 from sparkstorm.sources.partitioned.given_up import GivenUp, SplitLetters
-from sparkstorm.sources.planned import Outstanding, runs_of
+from sparkstorm.sources.planned import Outstanding, PlannedLoad, runs_of
 from sparkstorm.sources.retries import Retries
 from sparkstorm.sources.retry import RetryPolicy
+from sparkstorm.sources.source import Order, Progress
+from sparkstorm.sources.spout_calls import SpoutLog, calling
 from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.verdicts import Failure
 
-__all__ = ["PartitionedTask", "Piece", "partitions_of", "ranges_of"]
+__all__ = ["PartitionedTask", "ranges_of"]
 
 
-class Piece(NamedTuple):
-    """A split for a batch: which try of its messages, and when the first one began."""
-
-    split: Split
-    attempt: int
-    since: float
-
-
-@dataclass(slots=True)
-class _Pending:
-    """A split in a batch, or open after it: which of its positions have not ended."""
+class _Piece(NamedTuple):
+    """A split in a batch: which try of its messages, and when the first try began."""
 
     split: Split
     attempt: int
     since: float
-    left: NDArray[np.bool_] | None = None
-    """None while all are pending, so that a batch costs the driver nothing per message."""
-
-    def end(self, positions: Indexes) -> bool:
-        """Note that these ended; returns whether all have."""
-        if self.left is None:
-            if len(positions) == self.split.count:
-                return True
-            self.left = np.ones(self.split.count, np.bool_)
-        self.left[positions] = False
-        return not self.left.any()
-
-    def remaining(self) -> Split:
-        """The part of the split that has not ended."""
-        if self.left is None:
-            return self.split
-        return self.split.narrow(np.flatnonzero(self.left).tolist())
 
     def given_up(self, group: list[tuple[int, Failure]]) -> GivenUp:
-        """These of its messages, if they are not to be tried again."""
+        """Messages of the split that will not be tried again."""
         return GivenUp(self.split, self.attempt, self.since, group)
 
 
 @final
 class PartitionedTask:
-    """One task of a partitioned spout: plans splits, keeps what is pending, retries what failed.
+    """One task of a partitioned spout: plans splits, and tries failed messages again.
 
-    Fresh messages and retries are planned side by side, so that neither holds back the other.
-    All methods run on one thread at a time.
+    A :class:`sparkstorm.sources.source.Source`. Fresh messages and retries are planned side by
+    side, so that neither holds back the other.
+
+    Args:
+        plan: the topology's plan.
+        component: the spout's id.
+        task: the task's number.
+        log: shows what the spout reports.
+        office: where dead letters go.
     """
+
+    left_failed = 0
 
     def __init__(
         self, plan: Plan, component: str, task: int, log: SpoutLog, office: DeadLetterOffice
@@ -86,6 +69,7 @@ class PartitionedTask:
         self.component = component
         self.task = task
         self.owner = plan.name_of(task)
+        self.bounds = make_root(task, 0), make_root(task + 1, 0)
         self.given_up = 0
         self._plan = plan
         self._log = log
@@ -96,10 +80,9 @@ class PartitionedTask:
         writer = LetterWriter(plan, component, task, office)
         self._now = writer.now
         self._letters = SplitLetters(plan, component, self._spout, writer)
-        self._pending: dict[int, _Pending] = {}
-        self._retries = Retries()
-        self._suspects: list[Outstanding] = []
-        self._in_flight = 0
+        self._window = InFlight[_Piece]()
+        self._retries = Retries[Outstanding]()
+        self._bytes = MeanBytes()
         self._odd = 1
 
     @property
@@ -107,20 +90,37 @@ class PartitionedTask:
         """The user's spout."""
         return self._spout
 
+    # --- how the task stands ---------------------------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        """Always: the spout is asked for each batch."""
+        return True
+
+    @property
+    def in_flight(self) -> int:
+        """Messages in a batch, or open after it."""
+        return len(self._window)
+
     @property
     def pending(self) -> int:
         """Messages in a batch, open after it, or waiting for a retry."""
-        return self._in_flight + self.waiting_retries
+        return len(self._window) + self._retries.messages
 
     @property
-    def waiting_retries(self) -> int:
-        """Messages that wait for their next try."""
-        return sum(item.split.count for item in (*self._retries, *self._suspects))
+    def message_bytes(self) -> float:
+        """How large a message is, as far as the spout says so; 0 if nothing is known."""
+        return self._bytes.value
 
     @property
     def widths(self) -> set[int]:
         """The widths of the suspects that wait (:mod:`sparkstorm.sources.blame`)."""
-        return {item.width for item in self._suspects}
+        return self._retries.widths
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is pending."""
+        return not self.pending
 
     @property
     def drained(self) -> bool:
@@ -130,12 +130,19 @@ class PartitionedTask:
         with calling(self.component, "exhausted"):
             return self._spout.exhausted()
 
-    def open(self, cursor: Any, outstanding: Iterable[Outstanding], now: float) -> None:
-        """Open the spout; with the progress of an earlier run, if there is one."""
-        if cursor is not None:
-            self._spout.restore(cursor)
-        for item in outstanding:
-            self._set_aside(item, now)
+    def partitions(self) -> Sequence[PartitionStatistics]:
+        """Return how the spout's partitions stand."""
+        return self._spout.partitions()
+
+    # --- from one driver to the next -------------------------------------------------------------
+
+    def recover(self, progress: Progress | None, now: float) -> None:
+        """Open the spout; with the progress under an earlier driver, if there is any."""
+        if progress is not None:
+            if progress.cursor is not None:
+                self._spout.restore(progress.cursor)
+            for item in progress.outstanding:
+                self._retries.add(item, now)
         context = TaskContext(
             topology=self._plan.name,
             component=self.component,
@@ -146,101 +153,95 @@ class PartitionedTask:
         )
         self._spout.open(self._config, context)
 
-    def snapshot(self) -> Any:
-        """Return the spout's progress, for the next plan."""
+    def forget_earlier(self) -> None:
+        """Nothing: what an earlier driver knew is in the splits."""
+
+    def progress(self, planned: Collection[int]) -> Progress:
+        """Return the spout's cursor, and the splits that are owed but not in these loads."""
         with calling(self.component, "snapshot"):
-            return self._spout.snapshot()
+            cursor = self._spout.snapshot()
+        return Progress(cursor=cursor, outstanding=self._outstanding(planned))
 
-    def plan(
-        self, limit: int, pieces: int, *, fresh: bool, now: float, room: int | None = None
-    ) -> list[Piece]:
-        """Return what the next batch reads.
+    def adopt(self, planned: PlannedLoad, order: Order, *, whole: bool) -> PlannedLoad | None:
+        """Return a split of an earlier driver's batch with roots of this driver."""
+        split = planned.load.split
+        if split is None:
+            return None
+        piece = _Piece(split, planned.attempt, planned.since)
+        return replace(self._planned(piece, order, planned.load.lane), partition=planned.partition)
 
-        If too much is due, retries and new messages have half of it each, or what the others leave.
+    def take_back(self, planned: PlannedLoad, width: int, now: float) -> None:
+        """Let an adopted split wait, since its batch is not run as it was.
 
-        Args:
-            limit: the number of messages wanted; there are no more.
-            pieces: into how many parts new ones should come, about.
-            fresh: whether new messages are wanted too, not only retries that are due.
-            now: the time.
-            room: how many of them may be new.
+        A message that was alone when the driver died is charged with the death.
+        """
+        first = planned.load.first
+        if first is None:
+            return
+        piece = self._window.remove(first)
+        attempt = piece.attempt
+        if width == 1:
+            if self._policy.delay(attempt=attempt, key=first) is None:
+                self._fail(piece.split, [(0, 1)], replace(DIED_OF_IT, attempt=attempt))
+                self._bury([piece.given_up([(0, DIED_OF_IT)])], now)
+                return
+            attempt += 1
+        self._wait(piece.split, attempt, piece.since, now, width=width)
+
+    def close(self) -> None:
+        """Close the spout."""
+        self._spout.close()
+
+    # --- planning --------------------------------------------------------------------------------
+
+    def plan(self, order: Order) -> list[PlannedLoad]:
+        """Return retries that are due, and fresh messages.
+
+        If too much is due, retries and new messages have half of the batch each, or what the
+        others leave.
         """
         self._odd = 1 - self._odd
-        most = max(limit - self._retries.due(now), (limit + self._odd) // 2) if fresh else 0
-        new = self._plan_fresh(most if room is None else min(most, room), pieces)
+        limit = order.limit
+        half = (limit + self._odd) // 2
+        most = max(limit - self._retries.due(order.now), half) if order.fresh else 0
+        new = self._fresh(min(most, order.room), order.pieces_of(limit))
         left = limit - sum(piece.split.count for piece in new)
-        return self._due_retries(left, now) + new
+        return self._planned_all(self._due(left, order.now) + new, order)
 
-    def _plan_fresh(self, limit: int, pieces: int) -> list[Piece]:
-        planned: list[Piece] = []
+    def plan_suspects(self, order: Order, width: int) -> list[PlannedLoad]:
+        """Return suspects of a width."""
+        suspects = self._retries.take_suspects(order.limit, width)
+        return self._planned_all([_Piece(o.split, o.attempt, o.since) for o in suspects], order)
+
+    def _fresh(self, limit: int, pieces: int) -> list[_Piece]:
+        planned: list[_Piece] = []
         each = -(-limit // pieces)
         while limit > 0:
             with calling(self.component, "plan"):
                 splits = [split for split in self._spout.plan(min(each, limit)) if split.count]
             if not splits:
                 break
-            planned += [Piece(split, 1, self._now()) for split in splits]
+            planned += [_Piece(split, 1, self._now()) for split in splits]
             limit -= sum(split.count for split in splits)
         return planned
 
-    def _due_retries(self, limit: int, now: float) -> list[Piece]:
-        """Take up to ``limit`` retries that are due; those of one attempt may be read together."""
+    def _due(self, limit: int, now: float) -> list[_Piece]:
+        """Take up to ``limit`` due retries; retries of one attempt may be read together."""
         due: dict[tuple[int, float], list[Split]] = {}
         for item in self._retries.take(limit, now):
             due.setdefault((item.attempt, item.since), []).append(item.split)
         with calling(self.component, "merge"):
             merged = {try_: self._spout.merge(splits) for try_, splits in due.items()}
-        return [Piece(split, *try_) for try_, splits in merged.items() for split in splits]
+        return [_Piece(split, *try_) for try_, splits in merged.items() for split in splits]
 
-    def plan_suspects(self, limit: int, width: int) -> list[Piece]:
-        """Return up to ``limit`` suspects of a width."""
-        planned, left = [], []
-        for item in self._suspects:
-            if item.width != width or limit <= 0:
-                left.append(item)
-                continue
-            taken, rest = item.cut(limit)
-            planned.append(Piece(taken.split, item.attempt, item.since))
-            limit -= taken.split.count
-            left += [] if rest is None else [rest]
-        self._suspects = left
-        return planned
+    def _planned_all(self, pieces: Sequence[_Piece], order: Order) -> list[PlannedLoad]:
+        return [self._planned(piece, order, order.numbers.lane(self.task)) for piece in pieces]
 
-    def take_back(self, first: int, width: int, now: float) -> None:
-        """Set a load aside whose batch did not end, because the driver did.
-
-        Args:
-            first: the load's first root.
-            width: how many messages ran when the driver died; 0 if it ended in good order.
-            now: the time.
-        """
-        pending = self._pending.pop(first)
-        self._in_flight -= pending.split.count
-        attempt = pending.attempt
-        if width == 1:
-            failure = replace(DIED_OF_IT, attempt=attempt)
-            if self._policy.delay(attempt=attempt, key=first) is None:
-                self._fail(pending.split, [(0, 1)], failure)
-                self._bury([pending.given_up([(0, DIED_OF_IT)])], now)
-                return
-            attempt += 1
-        item = Outstanding(
-            owner=self.owner,
-            split=pending.split,
-            attempt=attempt,
-            since=pending.since,
-            width=width,
-        )
-        self._set_aside(item, now)
-
-    def load(self, piece: Piece, sequence: int, lane: int) -> Load:
-        """Make the load of a split and note it as pending."""
+    def _planned(self, piece: _Piece, order: Order, lane: int) -> PlannedLoad:
+        """Make the load of a split, and put it into the window."""
         split = piece.split
-        first = make_root(self.task, sequence) if self._plan.tracked else None
-        if first is not None:
-            self._pending[first] = _Pending(*piece)
-            self._in_flight += split.count
-        return Load(
+        first = order.numbers.first(self.task) if self._plan.tracked else None
+        load = Load(
             component=self.component,
             task=self.task,
             stream=DEFAULT_STREAM,
@@ -249,38 +250,39 @@ class PartitionedTask:
             first=first,
             split=split,
         )
+        if first is not None:
+            self._window.add(first, split.count, piece)
+        if split.size:
+            self._bytes.note(split.size / split.count, split.count)
+        order.numbers.note(load)
+        return PlannedLoad(load=load, attempt=piece.attempt, owner=self.owner, since=piece.since)
 
-    def done_untracked(self, split: Split) -> None:
-        """Ack a split of an untracked topology: its batch is committed."""
-        self._ack(split, [(0, split.count)])
+    # --- verdicts --------------------------------------------------------------------------------
 
     def deliver(self, acked: U64, failed: FailedRoots, now: float) -> None:
-        """Call the spout's ack and fail, and set aside what is to be tried again."""
+        """Call the spout's ack and fail; failed messages wait for their next try."""
         given_up: list[GivenUp] = []
-        counts = {first: pending.split.count for first, pending in self._pending.items()}
-        for first, done, broken in verdicts_by_load(counts, acked, failed):
-            pending = self._pending[first]
-            if len(done):
-                self._ack(pending.split, ranges_of(_places(done, first)))
-            given_up += self._retry(first, pending, broken, now)
-            self._in_flight -= len(done) + len(broken)
-            if pending.end(_places(np.concatenate([done, broken.roots]), first)):
-                del self._pending[first]
+        for verdicts in self._window.verdicts(acked, failed):
+            if len(verdicts.acked):
+                self._ack(verdicts.messages.split, ranges_of(verdicts.acked))
+            given_up += self._retry(verdicts, now)
         self._bury(given_up, now)
 
-    def outstanding(self, committing: Collection[int] = frozenset()) -> list[Outstanding]:
-        """What is owed and not in these loads (by their first roots)."""
-        owed = [
-            Outstanding(
-                owner=self.owner,
-                split=pending.remaining(),
-                attempt=pending.attempt,
-                since=pending.since,
-            )
-            for first, pending in self._pending.items()
-            if first not in committing
-        ]
-        return [*owed, *self._retries, *self._suspects]
+    def ack_untracked(self, load: Load) -> None:
+        """Ack a split whose batch is committed, in a topology without ackers."""
+        if load.split is not None:
+            self._ack(load.split, [(0, load.count)])
+
+    def _outstanding(self, planned: Collection[int]) -> list[Outstanding]:
+        owed = [self._owed(first) for first in self._window if first not in planned]
+        return [*owed, *self._retries]
+
+    def _owed(self, first: int) -> Outstanding:
+        piece = self._window[first]
+        split = piece.split
+        if not self._window.is_whole(first):
+            split = split.narrow(self._window.left(first).tolist())
+        return Outstanding(owner=self.owner, split=split, attempt=piece.attempt, since=piece.since)
 
     def _ack(self, split: Split, positions: Positions) -> None:
         with calling(self.component, "ack"):
@@ -290,58 +292,46 @@ class PartitionedTask:
         with calling(self.component, "fail"):
             self._spout.fail(split, positions, failure)
 
-    def _set_aside(self, item: Outstanding, due: float) -> None:
-        """Keep what is to be tried again: suspects until they are asked for, others until due."""
-        if item.width:
-            self._suspects.append(item)
-        else:
-            self._retries.add(item, due)
+    def _wait(
+        self, split: Split, attempt: int, since: float, due: float, *, width: int = 0
+    ) -> None:
+        item = Outstanding(owner=self.owner, split=split, attempt=attempt, since=since, width=width)
+        self._retries.add(item, due)
 
-    def _retry(
-        self, first: int, pending: _Pending, broken: FailedRoots, now: float
-    ) -> list[GivenUp]:
-        """Those that failed in one way are tried again together; return those that are not.
+    def _retry(self, verdicts: LoadVerdicts[_Piece], now: float) -> list[GivenUp]:
+        """Let messages that failed in one way wait together; return those that are given up.
 
         Their texts may differ, since errors often quote the message: a split for each text would
         be a load for each, and the whole of its source read for it. The spout hears each text.
         """
         given_up: list[GivenUp] = []
-        before = pending.attempt - 1
-        for way in broken.by_way():
+        first, piece = verdicts.first, verdicts.messages
+        before = piece.attempt - 1
+        for way in verdicts.failed.by_way():
             texts = way.by_text(first)
             for why, positions in texts:
                 told = replace(why, attempt=before + why.attempt)
-                self._fail(pending.split, positions, told)
+                self._fail(piece.split, positions, told)
             failure, key = way.first, int(way.roots[0])
             wait = self._policy.wait(failure, attempt=before + failure.attempt, key=key)
             if wait is None:
                 whys = dict(way.items())
                 given_up += [
-                    pending.given_up([(place, whys[first + place]) for place in _each(positions)])
+                    piece.given_up([(place, whys[first + place]) for place in _each(positions)])
                     for _, positions in texts
                 ]
                 continue
-            item = Outstanding(
-                owner=self.owner,
-                split=pending.split.narrow(_places(way.roots, first).tolist()),
-                attempt=pending.attempt + failure.counted,
-                since=pending.since,
-            )
-            self._set_aside(item, now + wait)
+            places = (way.roots - np.uint64(first)).astype(np.int64).tolist()
+            attempt = piece.attempt + failure.counted
+            self._wait(piece.split.narrow(places), attempt, piece.since, now + wait)
         return given_up
 
     def _bury(self, given_up: Sequence[GivenUp], now: float) -> None:
         """Write the letters of messages that were given up, then tell the spout and people."""
         done, later = self._letters.write(given_up)
         for one in later:
-            item = Outstanding(
-                owner=self.owner,
-                split=one.split.narrow(one.positions),
-                attempt=one.attempt,
-                since=one.since,
-            )
-            key = one.positions[0]
-            self._set_aside(item, now + self._policy.pause(attempt=one.attempt, key=key))
+            pause = self._policy.pause(attempt=one.attempt, key=one.positions[0])
+            self._wait(one.split.narrow(one.positions), one.attempt, one.since, now + pause)
         ended: list[Ended] = []
         for one, letter in done:
             self.given_up += len(one.group)
@@ -353,33 +343,8 @@ class PartitionedTask:
             self._log(self.component, self.task, "error", text)
 
 
-def partitions_of(
-    tasks: Iterable[PartitionedTask], counts: Mapping[str, Mapping[int, TaskMetrics]]
-) -> dict[str, tuple[PartitionStatistics, ...]]:
-    """Where the partitions of each partitioned spout stand, by spout.
-
-    Args:
-        tasks: its tasks.
-        counts: what tasks have counted, by component and task.
-    """
-    found: dict[str, list[PartitionStatistics]] = {}
-    for task in tasks:
-        user = dict(counts.get(task.component, {}).get(task.task, TaskMetrics()).user)
-        stand = (
-            replace(one, skipped=int(user.get(skipped_in(one.partition), 0)))
-            for one in task.spout.partitions()
-        )
-        found.setdefault(task.component, []).extend(stand)
-    return {component: tuple(stand) for component, stand in found.items()}
-
-
 def _each(positions: Positions) -> Iterator[int]:
     return chain.from_iterable(range(start, stop) for start, stop in positions)
-
-
-def _places(roots: U64, first: int) -> Indexes:
-    """Where roots are in the load that begins with ``first``."""
-    return (roots - np.uint64(first)).astype(np.int64)
 
 
 def ranges_of(positions: Indexes) -> Positions:

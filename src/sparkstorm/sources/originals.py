@@ -1,6 +1,6 @@
 """The messages of a load as their spout emitted them, kept until they have ended."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -11,7 +11,7 @@ from sparkstorm.packets.load import Load
 from sparkstorm.packets.packet import Body, Packet, PacketWriter
 from sparkstorm.sources.packing import unpack_rows
 
-__all__ = ["GONE", "Original", "Originals", "PendingLoad"]
+__all__ = ["Original", "Originals"]
 
 _SMALL_BYTES = 64 * 1024
 """Below this it is not worth while to drop the rows of messages that have ended."""
@@ -77,30 +77,3 @@ class Originals:
         )
         self._places = self._places[slots]
         self._direct = None if self._direct is None else self._direct[slots]
-
-
-GONE: Hashable = object()
-"""Stands in a :class:`PendingLoad` where a message has ended."""
-
-
-@final
-class PendingLoad(list[Hashable]):
-    """The message ids of consecutive roots; ``left`` of them have not ended."""
-
-    def __init__(self, ids: Sequence[Hashable], originals: Originals) -> None:
-        super().__init__(ids)
-        self.left = len(ids)
-        self.originals = originals
-        self.bytes_each = originals.nbytes // max(len(ids), 1)
-
-    def take(self, place: int) -> Hashable:
-        """Return the id at a place, once: after that it is gone."""
-        msg_id, self[place] = self[place], GONE
-        if msg_id is not GONE:
-            self.left -= 1
-        return msg_id
-
-    def shrink(self) -> None:
-        """Give back the memory of messages that have ended, if it is worth while."""
-        if self.originals.wastes(self.left):
-            self.originals.keep([place for place, msg_id in enumerate(self) if msg_id is not GONE])

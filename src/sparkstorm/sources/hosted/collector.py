@@ -1,16 +1,66 @@
-"""What a hosted spout hands to its collector: refused at once, or in the form the engine takes."""
+"""The collector of a hosted spout, and the checks of what the spout hands over."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
+from typing import Any, Protocol, final
 
 from sparkstorm.errors import EmitError
 from sparkstorm.planning.plan import Plan
+from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.tasks.collectors.outbox import task_number
 from sparkstorm.texts.showing import shown
 from sparkstorm.texts.user_errors import reason_of
 from sparkstorm.verdicts import Failure, Reason
 
-__all__ = ["emitted_row", "failure_of", "known_task"]
+__all__ = ["HostedCollector", "emitted_row", "failure_of", "known_task"]
+
+
+class _Task(Protocol):
+    """The task that the collector belongs to."""
+
+    def emitted(
+        self, values: Sequence[Any], msg_id: Hashable, stream: str, direct: int | None
+    ) -> None: ...
+
+    def give_up(self, msg_id: Hashable, failure: Failure) -> None: ...
+
+    def log(self, level: str, text: str) -> None: ...
+
+
+@final
+class HostedCollector:
+    """A hosted spout emits into it, on the spout's own thread."""
+
+    def __init__(self, task: _Task) -> None:
+        self._task = task
+
+    def emit(
+        self,
+        values: Sequence[Any],
+        *,
+        msg_id: Hashable = None,
+        stream: str = DEFAULT_STREAM,
+    ) -> None:
+        """Emit a message."""
+        self._task.emitted(values, msg_id, stream, None)
+
+    def emit_direct(
+        self,
+        task: int,
+        values: Sequence[Any],
+        *,
+        msg_id: Hashable = None,
+        stream: str = DEFAULT_STREAM,
+    ) -> None:
+        """Emit to one task, on a stream declared direct."""
+        self._task.emitted(values, msg_id, stream, task)
+
+    def give_up(self, msg_id: Hashable, failure: Failure) -> None:
+        """Say that a message will not be tried again."""
+        self._task.give_up(msg_id, failure)
+
+    def report_error(self, error: BaseException | str) -> None:
+        """Show an error to whoever watches the topology."""
+        self._task.log("error", reason_of(error))
 
 
 def emitted_row(

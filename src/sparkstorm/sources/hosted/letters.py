@@ -1,0 +1,72 @@
+"""The dead letters of hosted messages: made of the messages as their spout emitted them."""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import final
+
+from sparkstorm.dead_letters.letter import DeadLetter
+from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.planning.plan import Plan
+from sparkstorm.sources.blame import FailedMessage
+from sparkstorm.sources.letters import Ended, LetterWriter, given_up_texts
+from sparkstorm.streams import DEFAULT_STREAM
+from sparkstorm.verdicts import Failure
+
+__all__ = ["HostedLetters"]
+
+
+@final
+class HostedLetters:
+    """Writes the dead letters of one task of a hosted spout, and tells people of each cause.
+
+    Args:
+        plan: the topology's plan.
+        component: the spout's id.
+        task: the task's number.
+        office: where dead letters go.
+        tell: shows a line to people.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        component: str,
+        task: int,
+        office: DeadLetterOffice,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._writer = LetterWriter(plan, component, task, office)
+        self._tell = tell
+
+    def now(self) -> float:
+        """The time in seconds since 1970."""
+        return self._writer.now()
+
+    def letter(self, msg_id: Hashable, failure: Failure, known: FailedMessage | None) -> DeadLetter:
+        """Return the letter of a message that is given up; ``known`` are its tries so far."""
+        original = None if known is None else known.original
+        return self._writer.letter(
+            msg_id,
+            failure,
+            stream=DEFAULT_STREAM if original is None else original.stream,
+            attempts=failure.attempt if known is None else known.attempts,
+            began=self.now() if known is None else known.began,
+            values=None if original is None else original.values,
+            direct=None if original is None else original.direct,
+            note=_FORGOTTEN if original is None else "",
+        )
+
+    def post(self, letters: Sequence[DeadLetter]) -> None:
+        """Write letters, then tell people."""
+        desk = self._writer.desk
+        desk.post(letters)
+        ended = [
+            Ended(one.msg_id, 1, one.attempts, one.failure, one if desk.keeps else None)
+            for one in letters
+        ]
+        for text in given_up_texts(ended):
+            self._tell(text)
+
+
+_FORGOTTEN = (
+    "the payload is no longer known: it was given up long after it had failed, or never did"
+)
