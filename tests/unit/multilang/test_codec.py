@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sparkstorm.errors import ProtocolError
@@ -120,6 +120,25 @@ def test_a_parent_sends_one_line_of_ascii_and_one_line_end(message: object) -> N
 def test_no_bytes_do_more_than_a_protocol_error(noise: bytes, cut: int) -> None:
     """And wherever they are cut, the same comes out."""
     assert outcome(noise) == outcome(noise[:cut], noise[cut:])
+
+
+TOKENS = st.sampled_from(
+    [b"\n", b"\r\n", b"end", b"end\n", b"\nend\n", b"{", b"}", b'"', b'{"command":', b'"emit"']
+    + [b'"tuple":', b"[", b"]", b",", b'"id":"1"', b'{"command":"sync"}', b'{"pid":1}', b"\xff"]
+    + [b'"msg":"', b'"error"', b'"metrics"', b'"params":', b"\xef\xbb\xbf", b"1", b" ", b"\\"]
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=30_000, deadline=None)
+@given(st.lists(TOKENS | st.binary(max_size=3), max_size=40), st.data())
+def test_nothing_that_looks_like_the_protocol_does_more_than_an_error(
+    pieces: list[bytes], data: st.DataObject
+) -> None:
+    """And wherever the bytes are cut, the same comes out."""
+    written = b"".join(pieces)
+    cut = data.draw(st.integers(0, len(written)))
+    assert outcome(written) == outcome(written[:cut], written[cut:])
 
 
 def outcome(*chunks: bytes) -> object:
