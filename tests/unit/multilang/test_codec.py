@@ -123,9 +123,25 @@ def test_no_bytes_do_more_than_a_protocol_error(noise: bytes, cut: int) -> None:
 
 
 TOKENS = st.sampled_from(
-    [b"\n", b"\r\n", b"end", b"end\n", b"\nend\n", b"{", b"}", b'"', b'{"command":', b'"emit"']
-    + [b'"tuple":', b"[", b"]", b",", b'"id":"1"', b'{"command":"sync"}', b'{"pid":1}', b"\xff"]
-    + [b'"msg":"', b'"error"', b'"metrics"', b'"params":', b"\xef\xbb\xbf", b"1", b" ", b"\\"]
+    [
+        *(
+            b"\n",
+            b"\r\n",
+            b"end",
+            b"end\n",
+            b"\nend\n",
+            b"{",
+            b"}",
+            b'"',
+            b"[",
+            b"]",
+            b",",
+            b"1",
+            b" ",
+        ),
+        *(b'{"command":', b'"emit"', b'"tuple":', b'"id":"1"', b'{"command":"sync"}', b'{"pid":1}'),
+        *(b'"msg":"', b'"error"', b'"metrics"', b'"params":', b"\xef\xbb\xbf", b"\xff", b"\\"),
+    ]
 )
 
 
