@@ -1,1 +1,1 @@
-"""Word count, measured: sparkstorm against itself, other engines and Spark by hand."""
+"""Benchmarks: sparkstorm against itself, other engines and Spark by hand."""

@@ -1,8 +1,8 @@
-"""A backlog of lines, worked off with the default settings where each batch costs a lot.
+"""A backlog of lines, worked off with the default settings where each batch costs much time.
 
 ``python -m benchmarks.backlog [--partitions 24] [--lines 300000] [--master local[2]]``. Many
-partitions on few cores cost each batch seconds, however few messages it holds; a checkpoint that is
-far away does the same. Prints each batch, and how many messages a second it came to in the end.
+partitions on few cores cost each batch seconds, however few messages the batch holds; a checkpoint
+far away does the same. Prints each batch, then the messages per second over the whole run.
 Exit code 1 if not all were acked.
 """
 
@@ -32,7 +32,7 @@ def topology(path: Path, tasks: int) -> ss.Topology:
 
 
 def work_off(path: Path, partitions: int, master: str, limit_secs: float) -> ss.Statistics:
-    """Work off a file; print each batch as it ends."""
+    """Process a file; print each batch as it ends."""
     config, started = {"partitions": partitions}, time.monotonic()
     with ss.submit(topology(path, partitions), master=master, config=config) as run:
         seen, ended = 0, started

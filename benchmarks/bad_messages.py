@@ -1,8 +1,8 @@
-"""What bad messages cost the good ones: latency with and without them, run by run.
+"""The price of bad messages for good ones: latency with and without them, run by run.
 
 ``python -m benchmarks.bad_messages [rounds]``. An enrichment topology of 10,000 messages, given out
-at a steady rate; in every second run 1 % of them fail once and 0.1 % always. The figure is the
-median time from emit to ack of the good ones, and its ratio. The bar is 1.2.
+at a steady rate; in every second run 1 % of them fail once and 0.1 % always. Prints the median time
+from emit to ack of the good messages, and the ratio. The target is at most 1.2.
 """
 
 import statistics
@@ -47,7 +47,7 @@ class Orders(ReplayingSpout):
 
 
 class Enrich(ss.BasicBolt):
-    """Looks a number up; with bad ones, some fail at first and some always."""
+    """Looks a number up; if asked to, fails some numbers once and some always."""
 
     outputs = "n long, customer string"
 
@@ -62,12 +62,12 @@ class Enrich(ss.BasicBolt):
 
 
 def good(number: int) -> bool:
-    """Whether a message never fails, in no run."""
+    """Whether a message passes in every run."""
     return number % 1_000 != 500 and number % 100 != 7
 
 
 def measure(session: object, with_bad_ones: bool) -> tuple[float, int]:
-    """Run once; return the median latency of the good ones and the number of dead letters."""
+    """Run once; return the good messages' median latency, and the number of dead letters."""
     builder = ss.TopologyBuilder()
     builder.set_spout("orders", Orders())
     builder.set_bolt("enrich", Enrich(with_bad_ones), parallelism=2).shuffle_grouping("orders")

@@ -1,8 +1,8 @@
-"""What a bad batch costs the driver: its own code alone, without Spark, in one thread.
+"""The price of a bad batch for the driver: the driver's code alone, without Spark, in one thread.
 
 ``python -m benchmarks.driver_costs [fraction]``, 1 unless given: the part of each size to measure.
-Told are CPU seconds for roots that stay open over many batches, for many loads and ackers, for
-many failures of one thing and of as many, and for tasks that hold tuples of what fails.
+Prints CPU seconds for roots that stay open over many batches; for many loads and ackers; for
+many failures with one cause and with a cause each; and for tasks that hold tuples of failed roots.
 """
 
 import argparse
@@ -19,9 +19,9 @@ from sparkstorm.acking.ledger import Ledger
 from sparkstorm.acking.shares import Entries
 from sparkstorm.acking.tally import HeldRoots, RootIndex, RootRange, Tally, TallyResult
 from sparkstorm.batches.assembly import make_coordinator
-from sparkstorm.batches.batch_plan import BatchPlan
 from sparkstorm.batches.events.ended_roots import EndedRoots
 from sparkstorm.batches.job_result import JobResult
+from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.dead_letters import DeadLetterOffice, LetterStore
@@ -39,7 +39,7 @@ ACKERS = 16
 
 
 class Splits(ss.PartitionedSpout):
-    """As many splits as are asked for, of so many messages each."""
+    """Gives out as many splits as are asked for, of so many messages each."""
 
     outputs = "n int"
 
@@ -47,19 +47,19 @@ class Splits(ss.PartitionedSpout):
         self.each = each
 
     def plan(self, limit: int) -> list[ss.Split]:
-        """A split more."""
+        """Return one split."""
         return [ss.Split(count=min(limit, self.each))]
 
     def read(self, split: ss.Split) -> Iterator[Sequence[int]]:
-        """Nobody reads here."""
+        """Yield numbers; never called in this benchmark."""
         yield from ([n] for n in range(split.to_read))
 
 
 class Holder(ss.StatefulBolt):
-    """Holds whatever it gets."""
+    """Holds every tuple."""
 
     def execute(self, tup: ss.Tuple) -> None:
-        """Nobody executes here."""
+        """Do nothing; never called in this benchmark."""
 
 
 def plan_of(
@@ -69,7 +69,7 @@ def plan_of(
     bolts: int = 1,
     partitions: int = ACKERS,
 ) -> Plan:
-    """A topology of one spout and one bolt that holds tuples, with batches of any size."""
+    """Return the plan of one spout and one bolt that holds tuples, with batches of any size."""
     config = ss.Config(batch_min_messages=100 * partitions, batch_max_messages=100 * partitions)
     builder = ss.TopologyBuilder()
     builder.set_spout("spout", spout, spouts)
@@ -78,19 +78,19 @@ def plan_of(
 
 
 def cpu_secs(work: Callable[[], object]) -> float:
-    """CPU seconds of this thread for one call."""
+    """Return the CPU seconds of this thread for one call."""
     started = time.thread_time()
     work()
     return time.thread_time() - started
 
 
 def results_of(tallies: Sequence[Tally]) -> list[TallyResult]:
-    """What the ackers say, as it arrives in the driver."""
+    """Return the ackers' reports as the driver decodes them."""
     return [decode_result(Packet.decode(row)) for row in rows_of(tallies)]
 
 
 def rows_of(tallies: Sequence[Tally]) -> list[bytes]:
-    """What the ackers say, as it travels."""
+    """Return the ackers' reports as they travel."""
     return [
         PacketWriter(n).for_driver(Kind.OUTCOME, encode_result(tally.result()))
         for n, tally in enumerate(tallies)
@@ -98,7 +98,7 @@ def rows_of(tallies: Sequence[Tally]) -> list[bytes]:
 
 
 def open_windows(batches: int, *, each: int = 10, ackers: int = ACKERS) -> float:
-    """Settle a batch while that many earlier ones have so many roots open each; all get a share."""
+    """Settle a batch while so many earlier batches have open roots; every root gets a share."""
     ledger = Ledger(30.0, 0.0)
     every: list[U64] = []
     for number in range(batches):
@@ -160,7 +160,7 @@ def batches(partitions: int, *, spouts: int, each: int = 100) -> float:
 
 
 def failure_of(task: int, text: str) -> ss.Failure:
-    """As a bolt fails whose database is away."""
+    """Return the failure of a bolt whose database is away."""
     trace = "".join(f'  File "lib/level_{n}.py", line {n}, in call\n' for n in range(20))
     return ss.Failure(
         reason=ss.Reason.ERROR,
@@ -172,7 +172,10 @@ def failure_of(task: int, text: str) -> ss.Failure:
 
 
 def failing(roots: U64, *, tasks: int, texts: bool) -> list[Tally]:
-    """Ackers that were told by so many tasks that all roots failed, each with a text of its own."""
+    """Return ackers to which tasks reported every root as failed.
+
+    ``texts``: each with its own text.
+    """
     tallies = [Tally([RootRange(int(roots[0]), len(roots))], n, ACKERS) for n in range(ACKERS)]
     for task in range(tasks):
         mine = roots[task::tasks]
@@ -192,7 +195,7 @@ def failing(roots: U64, *, tasks: int, texts: bool) -> list[Tally]:
 def failures(
     messages: int, *, tasks: int, texts: bool = False, each: int = 1000
 ) -> tuple[float, int]:
-    """Take in a batch all of whose messages failed, in loads of so many each; write down the rest.
+    """Settle a batch whose messages all failed, in loads of a given size; encode the owed messages.
 
     Returns CPU seconds, and bytes that came from the ackers.
     """
@@ -224,7 +227,7 @@ def failures(
 
 
 def hosted(messages: int) -> float:
-    """Tell a hosted spout of that many failures."""
+    """Deliver so many failures to a hosted spout task."""
     feeder = FeederSpout("n int")
     plan = plan_of(feeder)
     number = plan.tasks["spout"].start
@@ -241,7 +244,7 @@ def hosted(messages: int) -> float:
 
 
 def signals(holders: int, roots: int) -> tuple[float, int]:
-    """Tell so many tasks, which share the roots among them, that all of these failed."""
+    """Tell so many tasks, which share the roots among them, that all the roots failed."""
     plan = plan_of(FeederSpout("n int"), bolts=holders)
     tasks = np.array(plan.tasks["hold"], np.int32)
     every = np.arange(roots, dtype=np.uint64)
@@ -260,12 +263,12 @@ def signals(holders: int, roots: int) -> tuple[float, int]:
 
 
 def office() -> DeadLetterOffice:
-    """Letters that are kept in memory."""
+    """Return an office that keeps its letters in memory."""
     return DeadLetterOffice("costs", LetterStore(MemoryFiles()), ManualClock())
 
 
 def main() -> None:
-    """Measure all of it and print the figures."""
+    """Measure each cost and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("fraction", type=float, nargs="?", default=1.0)
     part = parser.parse_args().fraction

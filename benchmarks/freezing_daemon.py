@@ -1,6 +1,6 @@
-"""Spark's Python daemon, but what a worker has loaded is kept out of its per-task collections.
+"""Spark's Python daemon, with a worker's loaded objects kept out of the collection per task.
 
-Given to every Spark side of the benchmarks, so that none wins by it.
+Every Spark side of the benchmarks runs with this daemon, so that none has an advantage.
 """
 
 import gc
@@ -12,7 +12,7 @@ _original = daemon.worker
 
 
 def worker(sock: socket.socket, authenticated: bool) -> int:
-    """Run one task as Spark does, then freeze what is there."""
+    """Run one task as Spark does, then freeze all living objects."""
     code: int = _original(sock, authenticated)
     gc.freeze()
     return code

@@ -1,9 +1,9 @@
-"""What it costs that the driver forces its files to the disk: the time of a small batch.
+"""The price of forcing the driver's files to the disk: the time of a small batch.
 
 ``python -m benchmarks.fsync [rounds] [folder]``. A topology with batches of ten numbers runs on a
 local Spark, in turns with ``topology.checkpoint.fsync`` and without, on checkpoints below the
-folder (by default the current one: what counts is the disk). Then the driver's files alone: one
-write of the size of a plan. The medians are printed, and where they were taken.
+folder (by default the current folder; the result depends on its disk). Then the driver's files
+alone: one write of the size of a plan. Prints the medians and the folder.
 """
 
 import shutil
@@ -49,14 +49,14 @@ class Numbers(ss.PartitionedSpout):
 
 
 class Pass(ss.BasicBolt):
-    """Acks."""
+    """Acks every tuple."""
 
     def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
-        """Do nothing else."""
+        """Do nothing: a basic bolt acks by itself."""
 
 
 def batch_secs(session: SparkSession, folder: Path, *, fsync: bool) -> float:
-    """Run once; return the seconds that a batch takes after the first few."""
+    """Run once; return the seconds of a batch, the first few left out."""
     builder = ss.TopologyBuilder()
     builder.set_spout("numbers", Numbers())
     builder.set_bolt("pass", Pass()).shuffle_grouping("numbers")
@@ -84,7 +84,7 @@ def batch_secs(session: SparkSession, folder: Path, *, fsync: bool) -> float:
 
 
 def write_secs(folder: Path, *, fsync: bool) -> float:
-    """Write files as plans are written; return the seconds that one takes."""
+    """Write files as plans are written; return the seconds of one write."""
     place = Path(tempfile.mkdtemp(dir=folder))
     files, data = LocalFiles(place, fsync=fsync), bytes(PLAN_BYTES)
     taken = []

@@ -1,9 +1,9 @@
-"""What a large state costs: filling it, starting with it, the memory that it takes.
+"""The price of a large state: filling it, starting with it, its memory.
 
-``python -m benchmarks.large_state [keys]``, a million unless given. For each back end: a topology
-puts that many keys (two tasks, local[2]); another process, as after a restart, times a first batch
-that touches a few of them, once on that checkpoint and once on one with these few alone; the
-difference is what the state costs at the start. Memory is the resident set of the two Python
+``python -m benchmarks.large_state [keys]``, a million unless given. For each back end a topology
+puts that many keys (two tasks, local[2]). Another process, as after a restart, times a first batch
+that touches a few keys: once on that checkpoint, once on a checkpoint with these few keys alone.
+The difference is the price of the state at the start. Memory is the resident set of the two Python
 workers together, and of the JVM, at the end of that batch.
 """
 
@@ -28,17 +28,17 @@ _PAGE_BYTES = 4096
 
 
 class Numbers(NumberedSpout):
-    """The numbers themselves."""
+    """Emits the numbers."""
 
     outputs = "n long"
 
     def rows(self, first: int, end: int) -> pa.RecordBatch:
-        """Make the numbers from one to another."""
+        """Return the numbers of a range."""
         return pa.record_batch([pa.array(range(first, end), pa.int64())], ["n"])
 
 
 class Keep(ss.StatefulBolt):
-    """Counts each key; at the end of a batch it tells how many there are and what they take."""
+    """Counts each key; at the end of a batch emits the number of keys and the process's memory."""
 
     outputs = "task long, keys long, bytes long"
 
@@ -49,7 +49,7 @@ class Keep(ss.StatefulBolt):
         self.collector.ack(tup)
 
     def finish_batch(self) -> None:
-        """Tell."""
+        """Emit the number of keys and the memory."""
         self.collector.emit([self.context.task, len(self.state), resident_bytes("self")])
 
 
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def apart(*step: object) -> dict[str, Any]:
-    """Run a step in a process of its own and return what it measured."""
+    """Run a step in a process of its own and return its figures."""
     command = [sys.executable, "-m", "benchmarks.large_state", "--step", *map(str, step)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -85,7 +85,7 @@ def apart(*step: object) -> dict[str, Any]:
 def run_step(backend: str, checkpoint: str, count: int) -> dict[str, Any]:
     """Let the topology count the numbers from 0 up to a count."""
     builder = ss.TopologyBuilder()
-    builder.set_spout("numbers", Numbers(count))  # keeps no progress: it starts again at 0
+    builder.set_spout("numbers", Numbers(count))  # keeps no progress: starts again at 0
     builder.set_bolt("keep", Keep(), parallelism=2).fields_grouping("numbers", ["n"])
     told: dict[int, tuple[int, int]] = {}
 
@@ -116,12 +116,12 @@ def run_step(backend: str, checkpoint: str, count: int) -> dict[str, Any]:
 
 
 def resident_bytes(pid: int | str) -> int:
-    """The resident set of a process."""
+    """Return the resident set of a process."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
 
 
 def mib(size: int) -> str:
-    """A size for people."""
+    """Return a size for people."""
     return f"{size / 2**20:,.0f} MiB"
 
 

@@ -1,10 +1,9 @@
-"""Word count with 100,000 distinct words in each batch: what state by key costs.
+"""Word count with 100,000 distinct words in each batch: the price of state by key.
 
 ``python -m benchmarks.many_words [rounds]``, 3 unless given. Three sides in turns, each in a
-process of its own, same batches and Spark settings: ours with counts in state; ours with the same
-bolt but without state; plain PySpark with ``transformWithState`` for each word. A message is a
-number, which stands for the six words that both sides make of it. Exit code 1 if a ratio misses
-its target.
+process of its own, same batches and Spark settings: sparkstorm with counts in state; sparkstorm
+with the same bolt but without state; plain PySpark with ``transformWithState`` for each word. A
+message is a number, from which both sides make six words. Exit code 1 if a ratio misses its target.
 """
 
 import argparse
@@ -30,7 +29,7 @@ TARGETS = {"pyspark": 3.0, "stateless": 0.8}
 
 
 def words_of(number: int) -> list[str]:
-    """The words that a number stands for; a batch of them has each word 12 times."""
+    """Return the words of a number; a batch has each word 12 times."""
     first = number * WORDS_PER_MESSAGE
     return [f"word{n % WORDS}" for n in range(first, first + WORDS_PER_MESSAGE)]
 
@@ -47,7 +46,7 @@ class Split(ss.BasicBolt):
 
 
 def run_ours(side: str, batches: int) -> None:
-    """Run one of our sides and print its figures."""
+    """Run a side of sparkstorm's and print its figures."""
     builder = ss.TopologyBuilder()
     builder.set_spout("numbers", Numbers(batches * BATCH))
     split = builder.set_bolt("split", Split(), parallelism=PARALLELISM)
@@ -130,7 +129,10 @@ def compare(rounds: int) -> int:
 
 
 def _arguments(side: str) -> list[str]:
-    """The peer gets fewer batches: one takes it as long as ours take for all."""
+    """Return a side's arguments.
+
+    The peer gets fewer batches, because its batches take far longer.
+    """
     few = ["--batches", str(WARM_UP_BATCHES + 3)] if side == "pyspark" else []
     return ["--side", side, *few]
 

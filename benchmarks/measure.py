@@ -1,4 +1,4 @@
-"""Running benchmark processes one at a time, in turns, and comparing what they print."""
+"""Run benchmark processes in turns, one at a time, and compare the figures that they print."""
 
 import json
 import os
@@ -20,12 +20,12 @@ _GONE_WITHIN_S = 15.0
 
 
 class BenchmarkError(Exception):
-    """A run failed, or printed something else than its figures."""
+    """A run failed, or printed no figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One benchmark script and its arguments; it prints one JSON line at the end."""
+    """One benchmark script and its arguments; the script prints one JSON line at the end."""
 
     module: str
     arguments: Sequence[str] = ()
@@ -36,9 +36,9 @@ class Command:
         return " ".join([self.module, *self.arguments])
 
     def run(self) -> Figures:
-        """Run it to its end, all of its processes included, and return its figures.
+        """Run the script to its end, with all processes that it starts, and return its figures.
 
-        The load of the machine just before is noted with them: it tells whether others were busy.
+        The figures include the machine's load just before: a high load means that others were busy.
         """
         load = os.getloadavg()[0]
         started = time.monotonic()
@@ -71,7 +71,7 @@ class Command:
 
 @contextmanager
 def _ended_session(process: subprocess.Popen[str]) -> Iterator[None]:
-    """Leave no process of the run behind: a JVM that is still stopping would slow the next run."""
+    """End all processes of the run: a JVM that is still stopping would slow the next run."""
     try:
         yield
         deadline = time.monotonic() + _GONE_WITHIN_S
@@ -82,12 +82,15 @@ def _ended_session(process: subprocess.Popen[str]) -> Iterator[None]:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
-                continue  # it ended by itself
+                continue  # the process ended by itself
         process.wait()
 
 
 def _session_members(session: int) -> list[int]:
-    """Find the living processes that were started in a session (Spark's change their group)."""
+    """Return the living processes of a session.
+
+    Spark's processes change their group, not the session.
+    """
     members = []
     for folder in _PROC.iterdir():
         if folder.name.isdigit():
@@ -116,7 +119,7 @@ def _tail(text: str, lines: int = 25) -> str:
 
 
 def can_import(package: str, python: str) -> bool:
-    """Say whether another Python has a package."""
+    """Whether another Python has a package."""
     return subprocess.run([python, "-c", f"import {package}"], capture_output=True).returncode == 0
 
 
@@ -137,10 +140,10 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Spread":
-        """Sum up at least one figure."""
+        """Return the spread of at least one figure."""
         return cls(median=statistics.median(values), low=min(values), high=max(values))
 
 
 def ratios(above: Sequence[float], below: Sequence[float]) -> Spread:
-    """Compare two sides round by round: both runs of a pair met about the same machine."""
+    """Return the ratios of two sides, round by round: a round's runs met a similar machine."""
     return Spread.of([a / b for a, b in zip(above, below, strict=True)])

@@ -1,4 +1,4 @@
-"""How many bytes the driver holds for each pending message of a LinesSpout."""
+"""The driver's memory for each pending message of a LinesSpout."""
 
 import gc
 import tracemalloc
@@ -27,7 +27,7 @@ _ROUNDS = 5
 
 
 class Keep(ss.Bolt):
-    """Subscribes, so that the topology has a bolt; it is never run here."""
+    """Subscribes, so that the topology has a bolt; the benchmark never runs the bolt."""
 
     def execute(self, tup: ss.Tuple) -> None:
         """Hold the tuple for ever."""
@@ -52,7 +52,7 @@ def measure_memory(peer: str) -> MemoryResult:
 
 
 def _measure(path: Path, rounds: int) -> tuple[float, float]:
-    """Bytes per pending message; first let ``rounds`` batches pass that leave one root open."""
+    """Return the bytes per pending message, after ``rounds`` batches that leave one root open."""
     coordinator = _coordinator(path, rounds)
     gc.collect()
     tracemalloc.start()
@@ -86,7 +86,7 @@ def _coordinator(path: Path, rounds: int) -> Coordinator:
 
 
 def _batch(coordinator: Coordinator, number: int, *, open_all: bool) -> None:
-    """Play the outcome of a batch: every root open, or all but the very first complete."""
+    """Play the outcome of a batch: all roots stay open, or all but the very first are complete."""
     coordinator.next_batch(number)
     ranges = coordinator.info(number).ranges
     tally = Tally(ranges, 0, 1)

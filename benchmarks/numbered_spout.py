@@ -9,14 +9,14 @@ import sparkstorm as ss
 
 
 class NumberedSpout(ss.PartitionedSpout):
-    """Counts up to a number; what a message holds is up to the class.
+    """Counts up to a number; a subclass makes the messages.
 
     Args:
         total: how many messages there are.
     """
 
     bytes_each = 8
-    """What a message takes, as an estimate for the size of batches."""
+    """An estimate of a message's bytes, for the size of batches."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -38,9 +38,9 @@ class NumberedSpout(ss.PartitionedSpout):
         yield self.rows(first, first + split.to_read)
 
     def rows(self, first: int, end: int) -> pa.RecordBatch:
-        """Make the messages from one number to another."""
+        """Return the messages of a range of numbers."""
         raise NotImplementedError
 
     def exhausted(self) -> bool:
-        """Whether all were given out."""
+        """Whether all messages were given out."""
         return self._next >= self._total

@@ -31,13 +31,13 @@ class SentenceSpout(NumberedSpout):
     bytes_each = 40
 
     def rows(self, first: int, end: int) -> pa.RecordBatch:
-        """Make the sentences from one number to another."""
+        """Return the sentences of a range of numbers."""
         places = np.arange(first, end) % len(SENTENCES)
         return pa.record_batch([pa.array(SENTENCES).take(pa.array(places))], ["sentence"])
 
 
 class SplitSentence(ss.BasicBolt):
-    """A sentence in, its words out."""
+    """Splits sentences into words."""
 
     outputs = "word string"
 
@@ -48,7 +48,7 @@ class SplitSentence(ss.BasicBolt):
 
 
 class WordCount(ss.StatefulBolt):
-    """Counts in state; at the end of a batch it tells how they stand."""
+    """Counts in state; at the end of a batch emits all counts."""
 
     outputs = "word string, count long"
 
@@ -68,7 +68,7 @@ class WordCount(ss.StatefulBolt):
 
 
 class EachWordCount(ss.StatefulBolt):
-    """Counts in state, and tells each count at once: for batches of a few sentences."""
+    """Counts in state, and emits each count at once: for batches of a few sentences."""
 
     outputs = "word string, count long"
 
@@ -102,14 +102,14 @@ class WordCountWithoutState(ss.Bolt):
 
 
 class Totals:
-    """What came out in the driver: running counts, or sums of batches."""
+    """The counts that came out in the driver: running counts, or sums of batches."""
 
     def __init__(self, *, running: bool) -> None:
         self.counts: dict[str, int] = {}
         self._running = running
 
     def __call__(self, key: object, task: int, rows: Sequence[tuple[str, int]]) -> None:
-        """Take in the tuples of one packet."""
+        """Add the tuples of one packet."""
         if self._running:
             self.counts.update(rows)
         else:
@@ -164,7 +164,7 @@ def _config(mode: str, batch: int | None) -> ss.Config:
 
 
 def play(wired: ss.Topology, config: ss.Config, totals: Totals, meter: BatchMeter) -> None:
-    """Run a topology whose bolt ``count`` tells counts, until it has drained."""
+    """Run a topology until it has drained; its bolt ``count`` emits counts."""
     with spark_session(PEER) as session, TemporaryDirectory() as folder:
         run = ss.submit(
             wired,

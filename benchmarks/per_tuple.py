@@ -1,9 +1,9 @@
-"""What a tuple costs in a bolt: our own code alone, without Spark, in one process.
+"""The price of a tuple in a bolt: sparkstorm's code alone, without Spark, in one process.
 
 ``python -m benchmarks.per_tuple [rounds]``, 5 unless given. The word count runs on the in-process
 runner, 100,000 sentences a batch, with counts in state by ``add``, in state by ``get`` and ``put``,
-and in a dictionary of the bolt. Told are nanoseconds for each tuple of a component: what reading,
-executing, acking and sending take, the least of all rounds. Exit code 1 if a count was wrong.
+and in a dictionary of the bolt. Prints nanoseconds for each tuple of a component, for reading,
+executing, acking and sending, the least of all rounds. Exit code 1 if a count was wrong.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def nanoseconds(count: ss.Bolt) -> dict[str, float]:
     config = ss.Config(batch_min_messages=BATCH, batch_max_messages=BATCH)
     wired = topology(SENTENCES, count)
     with LocalRunner(wired, config=config, taps=["count"], on_tap=totals) as runner:
-        gc.freeze()  # as Spark's workers do: what was loaded is not looked through again
+        gc.freeze()  # as Spark's workers do: the collector skips all objects loaded so far
         statistics = runner.run_until_idle()
     if not counts_match(totals.counts, SENTENCES):
         raise BenchmarkError(f"{type(count).__name__}: a count was wrong")
@@ -57,7 +57,7 @@ def nanoseconds(count: ss.Bolt) -> dict[str, float]:
 
 
 def main() -> int:
-    """Run all sides in turns and print what was least."""
+    """Run all sides in turns and print the least figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rounds", type=int, nargs="?", default=5)
     rounds = parser.parse_args().rounds

@@ -1,4 +1,4 @@
-"""CPU seconds of a process and of everything it started: JVM, Python workers and all."""
+"""CPU seconds of a process and of all processes that it started: JVM, Python workers and all."""
 
 import os
 from pathlib import Path
@@ -14,9 +14,9 @@ class TreeCpu:
     """CPU seconds used so far by a tree of processes, read from ``/proc``.
 
     Each call of ``sample`` walks the tree and keeps the last figure of every process it ever saw.
-    So a worker that ended still counts (Spark's worker daemon ignores SIGCHLD: the kernel does
-    not add its children's time to it), and so does one whose parent ended. What a process used
-    between the last sample and its end is missing.
+    So a worker that ended still counts (Spark's worker daemon ignores SIGCHLD: the kernel does not
+    add its children's time to the daemon's), and so does a process whose parent ended. CPU time
+    that a process used between the last sample and its end is missing.
     """
 
     def __init__(self, root_pid: int | None = None) -> None:
@@ -35,7 +35,7 @@ class TreeCpu:
         return sum(self._used.values())
 
     def _tree(self, alive: "dict[int, _Stat]") -> set[int]:
-        """Find the living processes of the tree, orphans of it included."""
+        """Return the living processes of the tree, orphans included."""
         children: dict[int, list[int]] = {}
         for pid, stat in alive.items():
             children.setdefault(stat.parent, []).append(pid)
@@ -72,5 +72,5 @@ def _read_all() -> dict[int, _Stat]:
             try:
                 stats[int(folder.name)] = _Stat((folder / "stat").read_text())
             except (FileNotFoundError, ProcessLookupError):
-                continue  # it ended while we looked
+                continue  # the process ended meanwhile
     return stats

@@ -18,7 +18,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What a figure has to reach: at least, or at most."""
+    """The bound that a figure has to reach: at least, or at most."""
 
     bound: float
     at_most: bool = False
@@ -27,13 +27,13 @@ class Target:
         return f"{'≤' if self.at_most else '≥'} {self.bound:g}"
 
     def is_met(self, value: float) -> bool:
-        """Say whether the figure is good enough."""
+        """Whether the figure is good enough."""
         return value <= self.bound if self.at_most else value >= self.bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of the report; without a target it only tells."""
+    """One line of the report; a row without a target only informs."""
 
     setting: str
     what: str
@@ -44,12 +44,12 @@ class Row:
 
     @property
     def is_ok(self) -> bool:
-        """Say whether the counts were right and the target is met."""
+        """Whether the counts were right and the target is met."""
         return self.counts_ok and (self.target is None or self.target.is_met(self.figure.median))
 
     @property
     def verdict(self) -> str:
-        """Put it in a word."""
+        """The verdict in a word."""
         if not self.counts_ok:
             return "WRONG COUNTS"
         if self.target is None:
@@ -58,7 +58,7 @@ class Row:
 
 
 def table(title: str, rows: Sequence[Row]) -> Table:
-    """Lay the rows out."""
+    """Return the rows as a table."""
     laid_out = Table("setting", "what", title=title, title_justify="left")
     for heading in ("median", "low", "high", "target"):
         laid_out.add_column(heading, justify="right", no_wrap=True)

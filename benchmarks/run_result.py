@@ -1,4 +1,4 @@
-"""What one benchmark run prints: one JSON line, of the same form for ours and for every peer."""
+"""The output of a benchmark run: one JSON line, of the same form for sparkstorm and every peer."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ class RunResult:
     """
 
     peer: str
-    sentences: int  # all of the run, warm-up included; what counts_ok was checked against
+    sentences: int  # all of the run, warm-up included; counts_ok was checked against it
     batch: int  # the sentences of a batch in the steady part (their median)
     seconds: float
     sentences_per_s: float
@@ -37,8 +37,8 @@ class RunResult:
 class SmallBatchResult:
     """The time of a batch of a few rows, warm-up left out.
 
-    ``stages`` are the Python stages behind the source; ``stateful_stage`` is which of them keeps
-    its state in Spark, counted from 1, or 0 for none.
+    ``stages`` counts the Python stages behind the source. ``stateful_stage`` is the stage that
+    keeps its state in Spark, counted from 1, or 0 for none.
     """
 
     peer: str
@@ -58,8 +58,8 @@ class SmallBatchResult:
 class MemoryResult:
     """Bytes that the driver holds for each pending message.
 
-    ``all_told`` is everything that grows with the pending messages, the spout's msg_id included;
-    ``ledger`` is the ledger's part alone. The two ``_old_root`` figures are taken after one root
+    ``all_told`` is all memory that grows with the pending messages, the spout's msg_id included;
+    ``ledger`` is the ledger's part alone. The two ``_old_root`` figures are taken after a root
     was left open while many others came and went.
     """
 
@@ -84,8 +84,8 @@ def _print_json_line(figures: dict[str, object]) -> None:
 class BatchMeter:
     """Takes the time and the CPU at the end of each batch of a run.
 
-    Call ``batch_done`` when a batch is through, with its number of sentences. The time of a batch
-    is from the end of the one before it to its own end, so that what the engine does between two
+    Call ``batch_done`` at the end of a batch, with the batch's number of sentences. The time of a
+    batch is from the end of the batch before to its own end, so that the engine's work between two
     batches (log, commit, planning) counts too.
     """
 
@@ -101,7 +101,7 @@ class BatchMeter:
 
     @property
     def sentences(self) -> int:
-        """How many sentences are through so far."""
+        """How many sentences have been processed so far."""
         return sum(self._sizes)
 
     def batch_done(self, sentences: int) -> None:
@@ -111,7 +111,7 @@ class BatchMeter:
         self._sizes.append(sentences)
 
     def result(self, peer: str, *, counts_ok: bool) -> RunResult:
-        """Work out the steady figures of the run."""
+        """Return the steady figures of the run."""
         first = WARM_UP_BATCHES - 1
         steady = self._sizes[WARM_UP_BATCHES:]
         if not steady:

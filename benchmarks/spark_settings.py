@@ -1,4 +1,4 @@
-"""The Spark settings of every run that uses Spark: ours and the peers' are the same.
+"""The Spark settings of every run that uses Spark, the same for sparkstorm and the peers.
 
 The keys were checked against the classes of Spark 4.3.0, and their effect on a running query.
 """
@@ -51,9 +51,10 @@ _PROJECT = Path(__file__).resolve().parent.parent
 
 
 def daemon_settings(module: str | None = None) -> dict[str, str]:
-    """Give the setting for Python's worker daemon.
+    """Return the setting for Python's worker daemon.
 
-    With no module named it is ours if this Python can import it; ``"stock"`` is Spark's own.
+    Without a module's name the freezing daemon is taken if this Python can import it; ``"stock"``
+    is Spark's own daemon.
     """
     chosen = module or (DAEMON_MODULE if _can_import(DAEMON_MODULE) else "stock")
     return {} if chosen == "stock" else {"spark.python.daemon.module": chosen}
@@ -68,7 +69,7 @@ def _can_import(module: str) -> bool:
 
 @contextmanager
 def spark_session(app_name: str, *, daemon_module: str | None = None) -> Iterator[SparkSession]:
-    """Open a session with the settings of this file; it is stopped at the end."""
+    """Open a session with the settings of this file; the session stops at the end of the block."""
     prepare_environment()
     builder = SparkSession.builder.appName(app_name)
     for key, value in (SPARK_SETTINGS | daemon_settings(daemon_module)).items():
@@ -82,9 +83,9 @@ def spark_session(app_name: str, *, daemon_module: str | None = None) -> Iterato
 
 
 def prepare_environment() -> None:
-    """Set what Spark's processes take from the environment; call it before the JVM starts.
+    """Set the environment variables that Spark's processes need; call this before the JVM starts.
 
-    The workers must run this Python and find the package ``benchmarks``; the process that plans
+    The workers must run this Python and find the package ``benchmarks``. The process that plans
     for a Python data source looks at the environment only, not at ``spark.pyspark.python``.
     """
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -1,9 +1,9 @@
-"""Images of state in worker processes: how many, what they take, and what a bound costs.
+"""Images of state in worker processes: their number and memory, and the price of a bound.
 
 ``python -m benchmarks.state_images [MASTER [MIB ...]]``: local[4] and the bounds of 1024, 40 and 0
-MiB a process unless given. For each bound: twelve stateful tasks put 600,000 keys, then count
-random ones of them. Printed are: how many runs of a task were in the process that ran it before;
-and of each process at the end its images, their estimated bytes, its resident set, how many images
+MiB a process unless given. For each bound, twelve stateful tasks put 600,000 keys, then count
+random keys. Prints how many runs of a task were in the process that ran the task before. Then,
+for each process at the end: its images, their estimated bytes, its resident set, how many images
 it read from the start, and its CPU time. With ``local-cluster[4,1,1024]``, and ``.`` in PYTHONPATH,
 there are four executors of one core.
 """
@@ -33,19 +33,19 @@ _PATIENCE_SECS = 3600
 
 
 class Keys(NumberedSpout):
-    """Each key once, then random ones."""
+    """Emits each key once, then random keys."""
 
     outputs = "n long"
 
     def rows(self, first: int, end: int) -> pa.RecordBatch:
-        """Make the keys from one message to another."""
+        """Return the keys of a range of messages."""
         dice = random.Random(first)
         numbers = [n if n < KEYS else dice.randrange(KEYS) for n in range(first, end)]
         return pa.record_batch([pa.array(numbers, pa.int64())], ["n"])
 
 
 class Seen(NamedTuple):
-    """What a task saw of its process at the end of a batch."""
+    """A task's view of its process at the end of a batch."""
 
     task: int
     batch: int
@@ -58,7 +58,7 @@ class Seen(NamedTuple):
 
 
 class Keep(ss.StatefulBolt):
-    """Counts each key; at the end of a batch it tells about its process."""
+    """Counts each key; at the end of a batch it emits figures of its process."""
 
     outputs = (
         "task long, batch long, pid long, images long, estimate long, resident long, reads long, "
@@ -66,7 +66,7 @@ class Keep(ss.StatefulBolt):
     )
 
     def init_state(self, state: ss.State) -> None:
-        """Count in this process how many images are read from the start."""
+        """Count how many images this process reads from the start."""
         super().init_state(state)
         count_reads()
 
@@ -76,7 +76,7 @@ class Keep(ss.StatefulBolt):
         self.collector.ack(tup)
 
     def finish_batch(self) -> None:
-        """Tell."""
+        """Emit the figures."""
         [shop] = runtime._WORKSHOPS
         images = shop._images
         self.collector.emit(
@@ -94,7 +94,7 @@ class Keep(ss.StatefulBolt):
 
 
 def count_reads() -> None:
-    """Count each call that reads a snapshot, once in a process."""
+    """Count each call that reads a snapshot; patches the class once in a process."""
     read = StateImage._read_snapshot
     if hasattr(read, "reads"):
         return
@@ -117,7 +117,7 @@ def main() -> None:
 
 
 def run_once(bound: int) -> list[Seen]:
-    """Run the topology and return what its tasks saw."""
+    """Run the topology and return the figures that its tasks emitted."""
     builder = ss.TopologyBuilder()
     builder.set_spout("keys", Keys(KEYS + TOUCHED))
     builder.set_bolt("keep", Keep(), parallelism=TASKS).fields_grouping("keys", ["n"])
@@ -142,7 +142,7 @@ def run_once(bound: int) -> list[Seen]:
 
 
 def report(seen: list[Seen]) -> None:
-    """Print how tasks moved about, and how each process stood at the end."""
+    """Print how tasks moved about, and each process's figures at the end."""
     seen.sort(key=lambda one: one.batch)
     where: dict[int, int] = {}
     stayed = 0

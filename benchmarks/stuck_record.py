@@ -1,9 +1,9 @@
-"""What a record that fails for ever costs the others of its partition in Kafka: the rate of acks.
+"""The price of a record that fails for ever: the ack rate of others in its Kafka partition.
 
 ``python -m benchmarks.stuck_record [rounds]``. A topic of one partition with 400,000 records, read
-on Spark in turns with a first record that passes and with one that always fails. The figure is the
-rate at which the others are acked, from the time when a tenth of them is; the ratio must be 0.9 at
-least. Exit code 1 if it is not.
+on Spark in turns with a first record that passes and with a first record that always fails. The
+figure is the ack rate of the other records after the first tenth of them; the ratio must be at
+least 0.9. Exit code 1 if it is lower.
 """
 
 import statistics
@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 import sparkstorm as ss
 from sparkstorm.kafka import KafkaSpout
 from sparkstorm.spark.driver.session import make_session
-from sparkstorm.spark.runner import Run
+from sparkstorm.spark.run import Run
 from sparkstorm.testing import KafkaServer
 
 RECORDS = 400_000
@@ -28,7 +28,7 @@ _PATIENCE_SECS = 300.0
 
 
 class Pass(ss.BasicBolt):
-    """Passes all records but perhaps the first."""
+    """Passes all records; may fail the first."""
 
     def __init__(self, *, fails: bool) -> None:
         self._fails = fails
@@ -73,7 +73,7 @@ def rate(session: SparkSession, address: str, *, stuck: bool) -> float:
 
 
 def _moment(run: Run, acked: int) -> float:
-    """When so many records were acked."""
+    """Wait until so many records are acked; return the time."""
     deadline = time.monotonic() + _PATIENCE_SECS
     while run.statistics().acked < acked:
         assert time.monotonic() < deadline, run.statistics()

@@ -1,9 +1,9 @@
-"""What the results of a window cost: CPU time, memory and packets by the number of results.
+"""The price of a window's results: CPU time, memory and packets by the number of results.
 
 ``python -m benchmarks.window_results [tuples] [results …]``, 20,000 tuples with 1, 100 and 200
 results unless given. A window of so many tuples, each a message, emits so many results for four
-further tasks; on the in-process runner, in one batch, each case in a process of its own. Told are
-the CPU seconds of the batch, how much memory it took at most, the largest packet, and all packets
+further tasks; on the in-process runner, in one batch, each case in a process of its own. Prints
+the CPU seconds of the batch, the most memory it took, the largest packet, and all packets
 between the window and the ackers. Exit code 1 if a message was not acked.
 """
 
@@ -31,17 +31,17 @@ RESULTS = (1, 100, 200)
 
 
 class Numbers(NumberedSpout):
-    """The numbers themselves."""
+    """Emits the numbers."""
 
     outputs = "n long"
 
     def rows(self, first: int, end: int) -> pa.RecordBatch:
-        """Make the numbers from one to another."""
+        """Return the numbers of a range."""
         return pa.record_batch([pa.array(range(first, end), pa.int64())], ["n"])
 
 
 class Rank(WindowBolt):
-    """Emits so many results for a window of so many tuples."""
+    """Emits a number of results for a window of tuples."""
 
     outputs = "n long"
 
@@ -50,20 +50,20 @@ class Rank(WindowBolt):
         self.results = results
 
     def execute_window(self, window: Window, collector: ss.BasicCollector) -> None:
-        """Emit the first ones."""
+        """Emit the first tuples."""
         for number in range(self.results):
             collector.emit([number])
 
 
 class Store(ss.BasicBolt):
-    """The end."""
+    """The last bolt."""
 
     def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
-        """Ack it."""
+        """Do nothing: a basic bolt acks by itself."""
 
 
 def topology(tuples: int, results: int) -> ss.Topology:
-    """Wire a window and what takes its results."""
+    """Wire a window and the bolt that takes its results."""
     builder = ss.TopologyBuilder()
     builder.set_spout("numbers", Numbers(tuples))
     builder.set_bolt("rank", Rank(tuples, results)).global_grouping("numbers")
@@ -72,7 +72,7 @@ def topology(tuples: int, results: int) -> ss.Topology:
 
 
 def watch_packets() -> list[int]:
-    """Return a list that takes the size of each packet that a bolt sends from now on."""
+    """Return a list that receives the size of each packet that a bolt sends from now on."""
     sizes: list[int] = []
     run = StageJob.run
 
@@ -104,7 +104,7 @@ def measure(tuples: int, results: int) -> dict[str, float]:
 
 
 def peak_bytes() -> int:
-    """How much memory this process has taken at most."""
+    """Return the most memory that this process has taken."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

@@ -1,12 +1,12 @@
-"""The word count benchmark: ours against itself, Bytewax and plain PySpark, in one run.
+"""The word count benchmark: sparkstorm against itself, Bytewax and plain PySpark, in one run.
 
     python -m benchmarks.word_count [--quick]
 
 Every figure is the median of 5 rounds; in a round each side runs once, in a process of its own,
-one after the other. Ratios are taken round by round. All sides get the same sentences; all that
-use Spark get the same settings (``spark_settings.py``) and the same batch size: once the one that
-our default configuration settles on, once 200,000. What counts is the steady state, after 3
-batches. Exit code 0: all targets met; 1: one missed or a count wrong; 2: a run failed.
+one after the other. Ratios are taken round by round. All sides get the same sentences. All sides
+with Spark get the same settings (``spark_settings.py``) and the same batch size: once the size on
+which sparkstorm's default configuration settles, once 200,000. Only the steady state counts, after
+3 batches. Exit code 0: all targets met; 1: a target missed or a count wrong; 2: a run failed.
 """
 
 import argparse
@@ -43,10 +43,10 @@ Runs = dict[str, list[Figures]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How many sentences each side gets; about as many as it can do in 20 to 40 seconds.
+    """How many sentences each side gets: as many as it can count in some 20 to 40 seconds.
 
-    The JVM goes on compiling for some twenty batches, a sixth of all CPU at first: with fewer, the
-    sides that run more of its code are measured by that.
+    The JVM goes on compiling for some twenty batches, a sixth of all CPU at first. With fewer
+    batches this would weigh on the sides that run more of the JVM's code.
     """
 
     ours: int = 4_800_000
@@ -119,7 +119,7 @@ MEMORY_TARGETS = {
 
 @dataclass(slots=True)
 class Session:
-    """One run of the benchmark: what it was asked for, and all figures so far."""
+    """One run of the benchmark: its arguments, and all figures so far."""
 
     sizes: Sizes
     console: Console
@@ -174,10 +174,10 @@ def _all_rows(session: Session) -> list[Row]:
 
 
 def _throughput_rows(session: Session, setting: str, batch: int | None) -> list[Row]:
-    """Compare all sides at one batch size; ``None`` is our default configuration.
+    """Compare all sides at one batch size; ``None`` is sparkstorm's default configuration.
 
-    The default has no fixed batch size: a run of ours first tells the one it settles on, which
-    all that it is compared with get.
+    The default has no fixed batch size. A run of sparkstorm's first finds the size on which it
+    settles; the other sides then get that size.
     """
     tracked = _ours(session, "tracked", batch)
     if batch is None:
@@ -196,7 +196,7 @@ def _peers_alone(session: Session) -> list[Row]:
 
 
 def _small_batch_rows(session: Session) -> list[Row]:
-    """Compare the time of a small batch with that of a plain query of the same shape."""
+    """Compare the time of a small batch with a plain query's of the same shape."""
     setting = f"{SMALL_BATCH} a batch"
     counts = ("--batch", str(SMALL_BATCH), "--sentences", str(session.sizes.small))
     ours = Command(module=OURS, arguments=("--mode", "small-batch", *counts))
@@ -227,7 +227,7 @@ def _small_batch_rows(session: Session) -> list[Row]:
 
 
 def _memory_rows(session: Session) -> list[Row]:
-    """Read the driver's memory a pending message; it is counted, not timed, so once will do."""
+    """Read the driver's memory per pending message. Bytes do not vary, so one run will do."""
     command = Command(module=OURS, arguments=("--mode", "memory"))
     figures = session.run("memory", "ours", command)
     return [

@@ -2,7 +2,7 @@
 
 Sentence ``i`` of a run is ``SENTENCES[i % 1000]``, so every engine can make any part of the input
 without reading the rest, and the counts after ``n`` sentences are known exactly and cheaply.
-Only the standard library is used here, because some peers run in an environment without Spark.
+The module only uses the standard library, because some peers run in an environment without Spark.
 """
 
 import random

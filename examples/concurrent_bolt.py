@@ -1,8 +1,8 @@
-"""A bolt that waits for something else, twenty tuples at a time in one task.
+"""A bolt whose lookups overlap: twenty tuples at a time in one task.
 
     sparkstorm run examples/concurrent_bolt.py --available-now
 
-Each lookup takes 50 ms. One after the other, 400 of them would take 20 seconds; here one second.
+Each lookup takes 50 ms. One after the other, 400 lookups would take 20 seconds; here one second.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import sparkstorm as ss
 
 
 class LookUp(ss.BasicBolt):
-    """Stands for a call to a database or a web service; each await lets other tuples go on."""
+    """Stands for a call to a database or a web service; each ``await`` lets other tuples go on."""
 
     outputs = "number long, square long"
 

@@ -1,8 +1,8 @@
-"""A spout as in Storm: it decides what to do with a message that failed.
+"""A spout as in Storm: the spout decides how to treat a failed message.
 
     sparkstorm run examples/hosted_spout.py --available-now
 
-The bolt fails every order at its first try. The spout emits it again, up to three times.
+The bolt fails every order at the first try. The spout emits the order again, up to three times.
 """
 
 from collections import deque
@@ -47,7 +47,7 @@ class Orders(ss.Spout):
 
 
 class Ship(ss.Bolt):
-    """Needs two tries for everything."""
+    """Needs two tries for each order."""
 
     outputs = "order long"
 

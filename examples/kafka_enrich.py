@@ -3,10 +3,10 @@
     sparkstorm run examples/kafka_enrich.py -- localhost:9092 orders orders-enriched orders-dead
     python examples/kafka_enrich.py --demo
 
-An order is JSON, ``{"order": 1, "customer": 7}``. One that is no JSON, or whose customer nobody
-knows, goes to the topic of dead letters, with the reason in its headers; the others go on
-meanwhile, and the consumer group's offsets move on across it. ``--demo`` starts a broker of its
-own (Java and a network needed), puts some orders into it, and ends when they are through.
+An order is JSON, ``{"order": 1, "customer": 7}``. A bad order (no JSON, or an unknown customer)
+goes to the topic of dead letters, with the reason in its headers. Other orders go on meanwhile,
+and the consumer group's offsets move past the bad order. ``--demo`` starts a broker (Java and a
+network needed), puts some orders into it, and ends when all have been processed.
 """
 
 import json
@@ -20,7 +20,7 @@ NAMES = {1: "Ada", 2: "Grace", 3: "Edsger"}
 
 
 class Enrich(ss.BasicBolt):
-    """Adds the name of the customer. What it raises, the message fails of, alone."""
+    """Adds the name of the customer. An error fails the one order, and no other."""
 
     outputs = ("key", "value")
 
@@ -31,7 +31,7 @@ class Enrich(ss.BasicBolt):
 
 
 def topology(args: list[str]) -> ss.Topology:
-    """Wire it: broker, source topic, target topic, topic of dead letters."""
+    """Wire the enrichment; arguments: broker, source topic, target topic, topic of dead letters."""
     if len(args) != 4:
         raise ss.ConfigError("name broker, source, target and dead letters: localhost:9092 a b c")
     return wire(*args)
@@ -59,7 +59,7 @@ def wire(
 
 
 def fill(servers: str, topics: list[str]) -> None:
-    """Make the topics, and put a hundred orders into the first; and one that is none."""
+    """Make the topics, and put a hundred orders and a line that is no order into the first."""
     from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -75,7 +75,7 @@ def fill(servers: str, topics: list[str]) -> None:
 
 
 def demo() -> None:
-    """Run it on a broker that is started and filled here."""
+    """Start and fill a broker, and run the enrichment on it."""
     from sparkstorm.testing import KafkaServer
 
     topics = ["orders", "orders-enriched", "orders-dead"]

@@ -2,14 +2,14 @@
 
     sparkstorm run examples/rolling_top_words.py --available-now
 
-Storm's rolling top words, with skewed keys: a few words are most of the stream, so each word goes
-to the less loaded of two counters (partial key grouping), and their counts are added up behind
-them. Ranking takes two steps: each ranker knows some of the words, the last one merges their lists.
-The counters tell what they know when a tick says that a second has passed; the others at the end of
-the batch, so that a second's news goes all the way in one batch.
+Storm's rolling top words, with skewed keys: a few words are most of the stream. So each word goes
+to the less loaded of two counters (partial key grouping), and the next bolt adds up their counts.
+Ranking takes two steps: each ranker knows some of the words, the last ranker merges their lists.
+The counters tell their counts when a tick says that a second has passed. The other bolts emit at
+the end of the batch, so each second's news goes all the way in one batch.
 
 Words are tracked until they are counted; counts live in Spark's state and survive a crash. Rankings
-are not tracked: the next second brings a newer one.
+are not tracked: the next second brings a newer ranking.
 """
 
 import heapq
@@ -26,11 +26,11 @@ RATE = 400
 SHOWN = 3
 
 LINGER = 2
-"""Seconds that the spout goes on after its last word was counted, so that its ranking shows."""
+"""Seconds that the spout lives on after its last word was counted, so that the ranking shows it."""
 
 
 class Words(ss.Spout):
-    """Says random words for some seconds; the word of the hour changes every four of them."""
+    """Says random words for some seconds; the most frequent word changes every four seconds."""
 
     outputs = "word string"
 
@@ -60,7 +60,7 @@ class Words(ss.Spout):
 
 
 class RollingCount(ss.StatefulBolt):
-    """Counts words by second; at a tick it tells how often each came in the window."""
+    """Counts words by second; at a tick it emits each word's count within the window."""
 
     outputs = "word string, count long"
 
@@ -82,13 +82,13 @@ class RollingCount(ss.StatefulBolt):
             recent = {second: count for second, count in counts.items() if second > before}
             self.collector.emit([word, sum(recent.values())])
             if not recent:
-                self.state.delete(word)  # told once that it is 0 now
+                self.state.delete(word)  # emitted once as 0
             elif recent != counts:
                 self.state.put(word, recent)
 
 
 class AddUp(ss.StatefulBolt):
-    """Adds the counts of a word that different counters know of."""
+    """Adds up a word's counts from different counters."""
 
     outputs = "word string, count long"
 
@@ -101,7 +101,7 @@ class AddUp(ss.StatefulBolt):
 
 
 class Rank(ss.StatefulBolt):
-    """Keeps the counts of its words, and tells the highest ones."""
+    """Keeps the counts of its words, and emits the highest."""
 
     outputs = ("ranking",)
 
@@ -117,7 +117,7 @@ class Rank(ss.StatefulBolt):
 
 
 class MergeRankings(ss.StatefulBolt):
-    """Keeps the last list of each ranker, and prints the highest of all."""
+    """Keeps the last list of each ranker, and prints the highest counts of all."""
 
     outputs = ("ranking",)
 
@@ -139,7 +139,7 @@ def highest(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def topology(args: list[str]) -> ss.Topology:
-    """Wire it; arguments: for how many seconds words come, and for how many they count."""
+    """Wire the ranking; arguments: for how many seconds words come, and the window in seconds."""
     secs, window = [*map(int, args), *(10, 5)[len(args) :]]
     builder = ss.TopologyBuilder()
     builder.set_spout("words", Words(secs))

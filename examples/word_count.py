@@ -1,9 +1,9 @@
-"""Count the words of text files, every line tracked until all of its words are counted.
+"""Count the words of text files; track each line until all of its words are counted.
 
     sparkstorm run examples/word_count.py --available-now -- book.txt
     python examples/word_count.py book.txt
 
-Without files it reads what every installation has: the licence texts that come with PySpark.
+Without files, the example reads texts that every installation has: PySpark's licence texts.
 """
 
 import importlib.util
@@ -16,7 +16,7 @@ SHOWN = 10
 
 
 class SplitSentence(ss.BasicBolt):
-    """Cuts a line into words; they are anchored to the line, which is acked when all are out."""
+    """Cuts a line into words, anchored to the line. The line is acked after its last word."""
 
     outputs = "word string"
 
@@ -26,7 +26,7 @@ class SplitSentence(ss.BasicBolt):
 
 
 class WordCount(ss.StatefulBolt):
-    """Keeps a count per word in Spark's state store, and tells each new count."""
+    """Keeps a count per word in Spark's state store, and emits each new count."""
 
     outputs = "word string, count long"
 
@@ -40,7 +40,7 @@ class WordCount(ss.StatefulBolt):
 
 
 class TopWords(ss.StatefulBolt):
-    """Keeps the most frequent words so far, and prints them when a batch is through."""
+    """Keeps the most frequent words so far, and prints them at the end of each batch."""
 
     def init_state(self, state: ss.KeyValueState) -> None:
         self.kept = state

@@ -1,1 +1,1 @@
-"""The other side of each comparison: one script per peer, each prints one JSON line."""
+"""The other sides of the comparisons: one script for each peer, which prints one JSON line."""

@@ -1,4 +1,4 @@
-"""A bare Python loop in one process: the ceiling. No exchange, no state store, no promise."""
+"""A bare Python loop in one process: the ceiling. No exchange, no state store, no guarantee."""
 
 import argparse
 
@@ -7,7 +7,7 @@ from benchmarks.workload import counts_match, sentence_lists
 
 
 def run(sentences: int, batch: int) -> RunResult:
-    """Count the words of so many sentences in one loop and measure it."""
+    """Count the words of so many sentences in one loop, and measure the loop."""
     meter = BatchMeter()
     counts: dict[str, int] = {}
     last: dict[str, int] = {}
@@ -22,7 +22,7 @@ def run(sentences: int, batch: int) -> RunResult:
 
 
 def main() -> None:
-    """Run it from the command line."""
+    """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(prog="bare_python")
     parser.add_argument("--sentences", type=int, default=3_000_000)
     parser.add_argument("--batch", type=int, default=200_000, help="sentences between two samples")

@@ -1,8 +1,8 @@
 """Bytewax on two processes of this machine: split, exchange by word, running count, last kept.
 
-Each process makes half of the sentences. The script starts itself twice (``--process-id``); the
-two talk over the loopback address, leave a report each, and the parent puts them together.
-Nothing is promised in this run: recovery is off, which is Bytewax's default.
+Each process makes half of the sentences. The script starts itself twice (``--process-id``). The
+two processes talk over the loopback address and leave a report each, and the parent adds the
+reports up. The run gives no guarantee: recovery is off, which is Bytewax's default.
 """
 
 import argparse
@@ -34,7 +34,7 @@ _SAMPLE_EVERY_S = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """How far one process was at one time; the clock is the same in all processes."""
+    """A process's progress at one time; the clock is the same in all processes."""
 
     at_s: float
     words: int
@@ -43,7 +43,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessReport:
-    """What one process leaves: its last counts, and how it got there."""
+    """The report of one process: its last counts, and its samples."""
 
     counts: dict[str, int]
     samples: list[Sample]
@@ -54,7 +54,7 @@ class ProcessReport:
 
     @classmethod
     def read(cls, path: Path) -> "ProcessReport":
-        """Read a report that a process left."""
+        """Read the report of a process."""
         raw = json.loads(path.read_text())
         return cls(counts=raw["counts"], samples=[Sample(**s) for s in raw["samples"]])
 
@@ -66,7 +66,7 @@ class SentencePart(StatelessSourcePartition[str]):
         self._lists = sentence_lists(start, stop, batch)
 
     def next_batch(self) -> Iterable[str]:
-        """Give the next list; StopIteration is Bytewax's end of input."""
+        """Return the next list; StopIteration is Bytewax's end of input."""
         return next(self._lists)
 
 
@@ -94,14 +94,14 @@ class LastCountsPart(StatelessSinkPartition[tuple[str, int]]):
         self._next_sample_s = 0.0
 
     def write_batch(self, items: list[tuple[str, int]]) -> None:
-        """Take the updates that have just come in."""
+        """Keep the new updates."""
         self.counts.update(items)
         self._words += len(items)
         if time.monotonic() >= self._next_sample_s:
             self.sample()
 
     def sample(self) -> None:
-        """Note how far this process is."""
+        """Note this process's progress."""
         now = time.monotonic()
         self._next_sample_s = now + _SAMPLE_EVERY_S
         self.samples.append(Sample(at_s=now, words=self._words, cpu_s=time.process_time()))
@@ -123,19 +123,19 @@ class LastCounts(DynamicSink[tuple[str, int]]):
 
 
 def count_one(count: int | None, _: None) -> tuple[int, int]:
-    """Count one more occurrence of a word: the new state, and what is emitted."""
+    """Count one more occurrence of a word; return the new state and the emitted value."""
     count = (count or 0) + 1
     return count, count
 
 
 class CountMany(op.StatefulBatchLogic[None, int, int]):
-    """Counts all occurrences of a word that came in together; emits each running count."""
+    """Counts all occurrences of a word that came together; emits each running count."""
 
     def __init__(self, count: int | None) -> None:
         self._count = count or 0
 
     def on_batch(self, values: list[None]) -> tuple[Iterable[int], bool]:
-        """Count them, and keep the state."""
+        """Count the occurrences, and keep the state."""
         before = self._count
         self._count += len(values)
         return range(before + 1, self._count + 1), False
@@ -146,7 +146,7 @@ class CountMany(op.StatefulBatchLogic[None, int, int]):
 
 
 def word_count(sentences: int, batch: int, counting: str, sink: LastCounts) -> Dataflow:
-    """Wire the word count up."""
+    """Wire the word count."""
     flow = Dataflow("word_count")
     texts = op.input("sentences", flow, SentenceSource(sentences, batch))
     words = op.flat_map("split", texts, lambda text: [(word, None) for word in text.split()])
@@ -159,7 +159,7 @@ def word_count(sentences: int, batch: int, counting: str, sink: LastCounts) -> D
 
 
 def run_process(options: argparse.Namespace) -> None:
-    """Be one of the two processes."""
+    """Run one of the two processes."""
     sink = LastCounts()
     flow = word_count(options.sentences, options.batch, options.counting, sink)
     cluster_main(flow, options.addresses.split(","), options.process_id)
@@ -167,7 +167,7 @@ def run_process(options: argparse.Namespace) -> None:
 
 
 def run(options: argparse.Namespace) -> RunResult:
-    """Run both processes and put their reports together."""
+    """Run both processes and add their reports up."""
     addresses = ",".join(_free_addresses(PROCESSES))
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         paths = [Path(folder, f"{i}.json") for i in range(PROCESSES)]
@@ -180,7 +180,7 @@ def run(options: argparse.Namespace) -> RunResult:
 
 
 def combine(reports: list[ProcessReport], options: argparse.Namespace) -> RunResult:
-    """Work out the figures of the run from the reports of its processes."""
+    """Return the figures of the run, from the reports of its processes."""
     counts = {word: count for report in reports for word, count in report.counts.items()}
     # A word that two processes counted would hide one of the two counts.
     each_word_once = len(counts) == sum(len(report.counts) for report in reports)
@@ -199,7 +199,7 @@ def combine(reports: list[ProcessReport], options: argparse.Namespace) -> RunRes
 
 
 def _steady_part(reports: list[ProcessReport], warm_words: float) -> tuple[Sample, Sample]:
-    """Give the first sample behind the warm-up, and the last one."""
+    """Return the first sample after the warm-up, and the last sample."""
     warm = [total for total in _totals(reports) if total.words >= warm_words]
     if len(warm) < 2:
         raise ValueError("the run ended within its warm-up: give more --sentences")
@@ -207,7 +207,7 @@ def _steady_part(reports: list[ProcessReport], warm_words: float) -> tuple[Sampl
 
 
 def _totals(reports: list[ProcessReport]) -> Iterator[Sample]:
-    """Add the processes' samples up in time order, from when each of them has given one."""
+    """Add up the processes' samples in the order of time, once each process has a sample."""
     latest: dict[int, Sample] = {}
     samples = ((sample, i) for i, report in enumerate(reports) for sample in report.samples)
     for sample, process in sorted(samples, key=lambda entry: entry[0].at_s):
@@ -227,7 +227,7 @@ def _start(options: argparse.Namespace, role: list[str]) -> subprocess.Popen[byt
 
 
 def _wait_for_all(processes: list[subprocess.Popen[bytes]]) -> None:
-    """Wait for the processes; when one fails, end the other, which would wait for it for ever."""
+    """Wait for the processes. When a process fails, end the other, which would wait for ever."""
     try:
         while any(process.poll() is None for process in processes):
             if any(process.returncode for process in processes):
@@ -269,7 +269,7 @@ def _parse_options() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Run it from the command line."""
+    """Run the benchmark from the command line."""
     options = _parse_options()
     if options.process_id is None:
         run(options).print_json()

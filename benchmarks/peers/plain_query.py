@@ -2,7 +2,7 @@
 
 Source in Python, then ``--stages`` Python stages with an exchange between each two, then a sink
 that collects. A stage passes its rows on. One stage may keep a count in Spark's state
-(``--stateful-stage``). The rows are as our packets: a destination, a number, some bytes.
+(``--stateful-stage``). The rows resemble sparkstorm's: a destination, a number, some bytes.
 """
 
 import argparse
@@ -92,12 +92,12 @@ class RowSource(DataSource):
 
 
 def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Be a Python stage that does nothing."""
+    """Do nothing, as a Python stage."""
     yield from batches
 
 
 class PassOnCounted(StatefulProcessor):
-    """Passes its rows on and counts them: one read and one write of the state a destination."""
+    """Passes rows on and counts them: one read and one write of the state for each destination."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the one value of the state."""
@@ -113,7 +113,7 @@ class PassOnCounted(StatefulProcessor):
         self._count.update((count,))
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing."""
 
 
 def plain_stages(rows: DataFrame, stages: int, stateful_stage: int) -> DataFrame:
@@ -130,7 +130,7 @@ def plain_stages(rows: DataFrame, stages: int, stateful_stage: int) -> DataFrame
 
 
 def spread_destinations(spark: SparkSession) -> list[int]:
-    """Pick one destination for each partition, right for both kinds of exchange."""
+    """Return one destination for each partition, right for both kinds of exchange."""
     places = spark.range(1_000).select(
         sf.col("id").cast("int").alias("dest"),
         sf.pmod(sf.hash(sf.col("id").cast("int")), sf.lit(PARALLELISM)).alias("by_hash"),
@@ -142,7 +142,7 @@ def spread_destinations(spark: SparkSession) -> list[int]:
 
 
 class BatchClock:
-    """The sink: collects each batch, takes the time of its end, and counts the rows."""
+    """The sink: collects each batch, notes the time of its end, and counts the rows."""
 
     def __init__(self, batches: int, batch: int) -> None:
         self.ends_s: list[float] = []
@@ -152,7 +152,7 @@ class BatchClock:
         self._all_seen = threading.Event()
 
     def keep(self, rows: DataFrame, batch_id: int) -> None:
-        """Collect one batch; Spark calls it, in this process."""
+        """Collect one batch. Spark calls this method in this process."""
         seqs = rows.toArrow().column("seq").to_pylist()
         first = batch_id * self._batch
         self.rows_ok = self.rows_ok and sorted(seqs) == list(range(first, first + self._batch))
@@ -161,7 +161,7 @@ class BatchClock:
             self._all_seen.set()
 
     def wait(self, query: StreamingQuery) -> None:
-        """Wait for the last batch; raise what the query raised."""
+        """Wait for the last batch; raise the query's error, if any."""
         while not self._all_seen.wait(1.0):
             if not query.isActive:
                 query.awaitTermination()
@@ -169,7 +169,7 @@ class BatchClock:
 
 
 def run(spark: SparkSession, options: argparse.Namespace) -> SmallBatchResult:
-    """Run the batches and measure those behind the warm-up."""
+    """Run the batches and measure those after the warm-up."""
     clock = BatchClock(options.sentences // options.batch, options.batch)
     spark.dataSource.register(RowSource)
     source = spark.readStream.format("rows").option("batch", options.batch)
@@ -208,7 +208,7 @@ def _parse_options() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Run it from the command line."""
+    """Run the benchmark from the command line."""
     options = _parse_options()
     with spark_session("plain_query", daemon_module=options.daemon_module) as spark:
         run(spark, options).print_json()

@@ -6,7 +6,7 @@ from benchmarks.peers.streaming_word_count import main, split
 
 
 def count_words(sentences: DataFrame) -> DataFrame:
-    """Split in Python; Spark's own aggregate counts, before and behind the exchange by word."""
+    """Split in Python; Spark's own aggregate counts, before and after the exchange by word."""
     return sentences.mapInArrow(split, "word string").groupBy("word").count()
 
 

@@ -24,7 +24,7 @@ class CountWord(StatefulProcessor):
         yield Row(word=key[0], count=count)
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing."""
 
 
 def count_words(sentences: DataFrame) -> DataFrame:

@@ -1,4 +1,4 @@
-"""What the plain PySpark word counts have in common: options, source, sink and measuring.
+"""The common parts of the plain PySpark word counts: options, source, sink and measuring.
 
 A peer gives one function from the stream of sentences to the stream of (word, count) updates.
 """
@@ -37,7 +37,7 @@ def main(peer: str, count_words: CountWords, *, default_sentences: int) -> None:
 def run(
     spark: SparkSession, peer: str, count_words: CountWords, sentences: int, batch: int
 ) -> RunResult:
-    """Count the words of so many sentences in whole batches, and measure it."""
+    """Count the words of so many sentences in whole batches, and measure the run."""
     sink = LastCounts(batches=-(-sentences // batch), batch=batch)
     sink.run(count_words(sentence_stream(spark, batch)))
     counts_ok = counts_match(sink.counts, sink.meter.sentences)
@@ -47,8 +47,8 @@ def run(
 def sentence_stream(spark: SparkSession, batch: int) -> DataFrame:
     """Open the endless stream of sentences, ``batch`` of them a trigger.
 
-    Spark's own source gives the numbers and the JVM looks the sentences up: 20 % faster than a
-    source in Python that yields slices of an Arrow array, which is one more Python stage.
+    Spark's own source gives the numbers, and the JVM looks the sentences up. A source in Python
+    that yields slices of an Arrow array would be a Python stage more, and 20 % slower.
     """
     numbers = (
         spark.readStream.format("rate-micro-batch")
@@ -61,7 +61,7 @@ def sentence_stream(spark: SparkSession, batch: int) -> DataFrame:
 
 
 class LastCounts:
-    """The sink: keeps the last count of each word, and knows when the run is through."""
+    """The sink: keeps the last count of each word, and notices the end of the run."""
 
     def __init__(self, *, batches: int, batch: int) -> None:
         self.counts: dict[str, int] = {}
@@ -71,7 +71,7 @@ class LastCounts:
         self._all_seen = threading.Event()
 
     def run(self, updates: DataFrame) -> None:
-        """Run the query until its last batch is through."""
+        """Run the query to its last batch."""
         with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as checkpoint:
             query = (
                 updates.writeStream.foreachBatch(self.keep)
@@ -83,7 +83,7 @@ class LastCounts:
             query.stop()
 
     def keep(self, updates: DataFrame, batch_id: int) -> None:
-        """Collect the updates of one batch; Spark calls it, in this process."""
+        """Collect the updates of one batch. Spark calls this method in this process."""
         if batch_id >= self._batches:
             return  # the source has no end: this batch came while the query was being stopped
         table = updates.toArrow()
@@ -94,7 +94,7 @@ class LastCounts:
             self._all_seen.set()
 
     def wait(self, query: StreamingQuery) -> None:
-        """Wait for the last batch; raise what the query raised."""
+        """Wait for the last batch; raise the query's error, if any."""
         while not self._all_seen.wait(1.0):
             if not query.isActive:
                 query.awaitTermination()

@@ -163,7 +163,7 @@ class SparkPlay(Play):
                 or any(t.waiting for t in coordinator.hosted.values())
             ):
                 return False
-        return all(thread.idle for thread in self.run._threads.values())
+        return self.run._spouts.idle
 
 
 Runner = Callable[..., AbstractContextManager[Play]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sparkstorm.batches.sizing import BatchSizer
+from sparkstorm.batches.planning.sizing import BatchSizer
 
 TARGET, MOST = 1.0, 60.0
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.tally import RootRange
-from sparkstorm.batches.batch_plan import BatchPlan
+from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.batches.recovery.decision import Decision
 from sparkstorm.packets.load import Load
 from sparkstorm.sources.planned import PlannedLoad

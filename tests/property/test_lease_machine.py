@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkstorm.batches.batch_plan import BatchPlan
 from sparkstorm.batches.journal import Journal
+from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.checkpoint.holder import Holder

@@ -138,9 +138,9 @@ def test_checks_of_ones_own() -> None:
 
 def test_a_likelihood_is_checked() -> None:
     """A fault cannot be likelier than certain, and a cluster has a process."""
-    with pytest.raises(ValueError, match="crash is a probability, so not 2"):
+    with pytest.raises(ValueError, match="crash is a probability from 0 to 1, not 2"):
         Faults(crash=2)
-    with pytest.raises(ValueError, match="a process at least"):
+    with pytest.raises(ValueError, match="processes must be at least 1"):
         Faults(processes=0)
 
 

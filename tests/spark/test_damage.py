@@ -56,7 +56,7 @@ def test_a_start_names_what_is_damaged_and_goes_on_when_that_is_mended(
     plan.write_bytes(whole[: len(whole) // 2])
     refused(rf"plans/{plan.name} is damaged")
     commit.write_bytes(b"")
-    refused(rf"spark/commits/{commit.name} is damaged.*Delete it")
+    refused(rf"spark/commits/{commit.name} is damaged.*Delete the file")
     offset.write_bytes(b"")
     refused(rf"spark/offsets/{offset.name} is damaged.*Restore")
     commit.unlink()

@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import final
 
 from sparkstorm.batches.batch import Batch, BatchTimes, Event
-from sparkstorm.batches.batch_plan import BatchPlan
 from sparkstorm.batches.events.ended_roots import EndedRoots
 from sparkstorm.batches.events.ticks import Ticks
 from sparkstorm.batches.fault import NO_PLAN, Fault
 from sparkstorm.batches.journal import Journal
-from sparkstorm.batches.planner import BatchPlanner
+from sparkstorm.batches.planning.batch_plan import BatchPlan
+from sparkstorm.batches.planning.planner import BatchPlanner
 
 __all__ = ["Agenda"]
 

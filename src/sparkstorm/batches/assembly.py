@@ -13,7 +13,7 @@ from sparkstorm.batches.events.taps import Tap, Taps
 from sparkstorm.batches.events.ticks import Ticks
 from sparkstorm.batches.fault import Fault
 from sparkstorm.batches.journal import Journal
-from sparkstorm.batches.planner import BatchPlanner
+from sparkstorm.batches.planning.planner import BatchPlanner
 from sparkstorm.batches.recovery.handover import Handover
 from sparkstorm.batches.transactions import Transactions
 from sparkstorm.checkpoint.files import CheckpointFiles

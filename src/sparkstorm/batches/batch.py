@@ -24,9 +24,9 @@ import numpy as np
 from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ledger import Verdicts
 from sparkstorm.acking.tally import RootRange
-from sparkstorm.batches.batch_plan import BatchPlan
 from sparkstorm.batches.job_result import Answers, JobResult
-from sparkstorm.batches.left_out import LeftOut
+from sparkstorm.batches.planning.batch_plan import BatchPlan
+from sparkstorm.batches.poisons.left_out import LeftOut
 from sparkstorm.batches.recovery.carry_over import ended_by
 from sparkstorm.batches.recovery.decision import Decision
 from sparkstorm.batches.repeats import Repeats

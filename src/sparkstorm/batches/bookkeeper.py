@@ -6,11 +6,11 @@ from typing import final
 from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.acking.tally import HeldRoots, locate
 from sparkstorm.batches.batch import Batch
-from sparkstorm.batches.batch_plan import BatchPlan
 from sparkstorm.batches.counts import Counts, FirstFailures
 from sparkstorm.batches.events.ended_roots import EndedRoots
 from sparkstorm.batches.events.taps import Taps
 from sparkstorm.batches.journal import Journal
+from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.dead_letters.office import DeadLetterOffice
 from sparkstorm.metrics import Statistics, TaskMetrics, merge_task_metrics
 from sparkstorm.sources.sources import Sources

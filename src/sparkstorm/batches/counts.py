@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import final
 
 from sparkstorm.acking.failed import FailedRoots
-from sparkstorm.batches.batch_plan import BatchPlan
+from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.tasks.report import LogLine
 from sparkstorm.verdicts import Failure
 

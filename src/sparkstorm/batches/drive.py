@@ -10,7 +10,7 @@ simulation, so all three run a batch by the same rules::
       │ Probe …           Pause ──► RollBack ──╮
       ╰───┴────────────────────────────────────╯
 
-After a failed job a search finds the messages at fault (:mod:`poison_search`), and the batch is run
+After a failed job a search finds the messages at fault (:mod:`poisons`), and the batch is run
 without these messages.
 """
 
@@ -21,8 +21,14 @@ from typing import TypeAlias, final
 from sparkstorm.acking.tally import RootRange, merge_ranges
 from sparkstorm.batches.coordinator import Coordinator
 from sparkstorm.batches.job_result import JobResult
-from sparkstorm.batches.poison_search import MAX_POISONS, Action, Poison, PoisonSearch, TimeLimits
-from sparkstorm.batches.search_log import SearchLog
+from sparkstorm.batches.poisons.poison_search import (
+    MAX_POISONS,
+    Action,
+    Poison,
+    PoisonSearch,
+    TimeLimits,
+)
+from sparkstorm.batches.poisons.search_log import SearchLog
 from sparkstorm.clock import Clock
 from sparkstorm.errors import BatchError
 from sparkstorm.packets.batch_info import BatchInfo, Purpose

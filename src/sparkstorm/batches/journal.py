@@ -10,7 +10,7 @@ The order of the writes decides the meaning of a damaged file: ``docs/guarantees
 import re
 from typing import final
 
-from sparkstorm.batches.batch_plan import BatchPlan
+from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import CheckpointFiles
 from sparkstorm.checkpoint.lease import Fence

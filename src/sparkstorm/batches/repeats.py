@@ -9,7 +9,7 @@ import numpy as np
 
 from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.lineage import Indexes
-from sparkstorm.batches.batch_plan import BatchPlan
+from sparkstorm.batches.planning.batch_plan import BatchPlan
 
 __all__ = ["Repeats"]
 

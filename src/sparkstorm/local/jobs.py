@@ -1,4 +1,4 @@
-"""Where the job of a batch runs: the stages of the plan, packets handed from list to list."""
+"""The job of a batch in one process: the plan's stages, with packets handed from list to list."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeAlias, final
@@ -16,11 +16,11 @@ from sparkstorm.tasks.report import Report
 __all__ = ["Jobs", "Loads", "LocalJobs"]
 
 Loads: TypeAlias = Mapping[int, Sequence[Load | SystemPacket]]
-"""What each partition reads."""
+"""The loads of each partition."""
 
 
 class Jobs(Protocol):
-    """What Spark is to the driver: runs the job of a batch, keeps the state that it wrote."""
+    """The runner's view of Spark: runs the job of a batch, keeps the state that the job wrote."""
 
     def run(self, batch: BatchInfo, loads: Loads) -> JobResult:
         """Run all stages.
@@ -39,21 +39,21 @@ class Jobs(Protocol):
         ...
 
     def stores(self) -> Mapping[str, ChunkStore]:
-        """The committed state of each task of a stateful bolt, by ``component/index``."""
+        """Return the committed state of each task of a stateful bolt, by ``component/index``."""
         ...
 
     def close(self) -> None:
-        """The process ends."""
+        """Tell the tasks that the process ends."""
         ...
 
 
 @final
 class LocalJobs:
-    """Runs every stage once, in this thread, with state in memory.
+    """Runs every stage once, in the caller's thread, with state in memory.
 
     Args:
         plan: the topology's plan.
-        stores: the state of an earlier run, to go on with.
+        stores: the state of an earlier run, if this run goes on with it.
     """
 
     def __init__(self, plan: Plan, stores: dict[str, MemoryStore] | None = None) -> None:
@@ -64,7 +64,7 @@ class LocalJobs:
         self._run = ""
 
     def run(self, batch: BatchInfo, loads: Loads) -> JobResult:
-        """Run all stages, on the committed state; each runs once, so none are to be compared."""
+        """Run all stages on the committed state. Each stage runs once, so no runs are compared."""
         self.roll_back()  # a job that failed before this one may have changed state
         self._runs += 1
         self._run = batch.run
@@ -86,7 +86,7 @@ class LocalJobs:
             store.rollback()
 
     def stores(self) -> Mapping[str, MemoryStore]:
-        """The state of each task of a stateful bolt, by ``component/index``."""
+        """Return the state of each task of a stateful bolt, by ``component/index``."""
         return self._stores
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The Python data source of a topology: what it is made of stands in ``reader``."""
+"""The Python data source of a topology, as Spark loads it. The reader is in ``reader``."""
 
 from typing import final
 
@@ -14,7 +14,7 @@ __all__ = ["SparkstormSource"]
 
 @final
 class SparkstormSource(DataSource):
-    """Gives Spark the batches that the coordinator plans; options: ``link`` and ``token``."""
+    """Gives Spark the coordinator's planned batches; options: ``link`` and ``token``."""
 
     @classmethod
     def name(cls) -> str:
@@ -22,9 +22,9 @@ class SparkstormSource(DataSource):
         return "sparkstorm"
 
     def schema(self) -> str:
-        """One row per partition that has something to read."""
+        """Return the columns: a row for each partition with something to read."""
         return LOADS_DDL
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Return the reader; Spark calls it in a process of its own."""
+        """Return the reader, in the reader process."""
         return PlanReader(LinkClient(self.options["link"], self.options["token"]))

@@ -1,7 +1,7 @@
-"""The private parts of Spark that we lean on: touched here, and listed with the reason for each.
+"""The private parts of Spark that sparkstorm relies on: touched here alone, each with the reason.
 
-Nothing here is in Spark's documentation, so another build may lack it. ``NEEDS`` is the list,
-:mod:`driver.self_test` holds it against the Spark that runs.
+Spark documents none of these parts, so another build may lack some. ``NEEDS`` lists the parts, and
+:mod:`driver.self_test` looks for each in the running Spark.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ ROCKSDB_PROVIDER = f"{_STREAMING}.state.RocksDBStateStoreProvider"
 
 @final
 class Vital(Enum):
-    """The topologies whose results could be wrong without a part; they are refused then."""
+    """The topologies that a missing part makes sparkstorm refuse: their results could be wrong."""
 
     NONE = "none"
     ALL = "all"
@@ -54,13 +54,14 @@ class Need:
     """A private part of Spark.
 
     Attributes:
-        owner: the class: of Java's if its name has dots and a package of Spark's, else Python's.
-        name: its method or attribute; empty if the class is all we need.
+        owner: the class or module. A name that starts with ``org.apache.`` is Java's, any other
+            Python's.
+        name: the method or attribute; empty if only the class is needed.
         takes: the types of a Java method's arguments.
-        why: what we do with it.
-        since: the first version of Spark that has it, as far as we know.
-        without: what is off where it is missing.
-        vital: who is refused without it.
+        why: the use that sparkstorm makes of the part.
+        since: the first version of Spark known to have the part.
+        without: the loss if the part is missing.
+        vital: the topologies that are refused without the part.
     """
 
     owner: str
@@ -73,7 +74,7 @@ class Need:
 
     @property
     def is_java(self) -> bool:
-        """Whether the owner is a class of Java's."""
+        """Whether the owner is a Java class."""
         return self.owner.startswith("org.apache.")
 
     def __str__(self) -> str:
@@ -108,7 +109,7 @@ NEEDS: tuple[Need, ...] = (
     Need(
         owner="pyspark.SparkContext",
         name="_accumulatorServer",
-        why="a JVM that was killed is told of once, without a trace for each of its connections",
+        why="a killed JVM makes one error message, without a trace for each of its connections",
         since="4.0",
         without="PySpark prints traces when its JVM is killed",
     ),
@@ -122,7 +123,7 @@ NEEDS: tuple[Need, ...] = (
     Need(
         owner="pyspark.errors.exceptions.captured.CapturedException",
         name="_stackTrace",
-        why="the frames beside a text tell that a worker did not start",
+        why="Java's frames show that a worker did not start; the text alone does not",
         since="3.4",
         without="a Python worker that does not start may count as a failed query",
     ),
@@ -145,7 +146,7 @@ NEEDS: tuple[Need, ...] = (
     Need(
         owner="pyspark.sql.streaming.StatefulProcessorHandle",
         name="_statefulProcessorApiClient",
-        why="who sets that key",
+        why="the client that sets the key of a chunk",
         since="4.0",
         without="state cannot be kept",
         vital=Vital.STATE,
@@ -200,8 +201,8 @@ NEEDS: tuple[Need, ...] = (
     Need(
         owner=f"{_SQL}.python.streaming.TransformWithStateInPySparkExec",
         name="checkpointInfoAccumulator",
-        why="Spark commits the state whose ids stand there; a stage with state is known by the "
-        "name of its class",
+        why="Spark commits the states whose ids this accumulator holds; the name of the class "
+        "tells which stages have state",
         since="4.1",
         without="which run's state is committed cannot be told",
         vital=Vital.STATE,
@@ -209,15 +210,15 @@ NEEDS: tuple[Need, ...] = (
     Need(
         owner="org.apache.spark.util.CollectionAccumulator",
         name="reset",
-        why="so that Spark forgets the state of a run that is done again",
+        why="makes Spark forget the states of a run that is repeated",
         since="2.0",
-        without="which run's state is committed cannot be decided",
+        without="sparkstorm cannot decide which run's state Spark commits",
         vital=Vital.STATE,
     ),
     Need(
         owner="org.apache.spark.util.CollectionAccumulator",
         name="value",
-        why="the ids of all states that Spark has of a partition, of which it would commit one",
+        why="the ids of all states of a partition; Spark would commit one of them",
         since="2.0",
         without="which run's state is committed cannot be told",
         vital=Vital.STATE,
@@ -225,7 +226,7 @@ NEEDS: tuple[Need, ...] = (
     Need(
         owner=f"{_STREAMING}.operators.stateful.StatefulOpStateStoreCheckpointInfo",
         name="partitionId",
-        why="whose state such an id is of",
+        why="the partition that a state's id belongs to",
         since="4.1",
         without="which run's state is committed cannot be told",
         vital=Vital.STATE,
@@ -234,7 +235,7 @@ NEEDS: tuple[Need, ...] = (
         owner="org.apache.spark.ContextCleaner",
         name="doCleanupShuffle",
         takes=("int", "boolean"),
-        why="so that Spark forgets the outputs of a run that is done again",
+        why="makes Spark forget the outputs of a run that is repeated",
         since="1.1",
         without="no exactly-once",
         vital=Vital.STATE,
@@ -242,14 +243,14 @@ NEEDS: tuple[Need, ...] = (
     Need(
         owner="org.apache.spark.ShuffleDependency",
         name="shuffleId",
-        why="to find the outputs of a run that is done again",
+        why="finds the outputs of a run that is repeated",
         since="1.0",
         without="no exactly-once",
         vital=Vital.STATE,
     ),
     Need(
         owner=ROCKSDB_PROVIDER,
-        why="its second checkpoint format gives the state of each run an id",
+        why="with its second checkpoint format each run's state has an id",
         since="4.0",
         without="state cannot be kept",
         vital=Vital.STATE,
@@ -282,7 +283,10 @@ def is_stopped(context: Any) -> bool:
 
 
 def cleaner_of(context: SparkContext) -> Any:
-    """Return the optional cleaner of a context; its ``doCleanupShuffle`` forgets an output."""
+    """Return the optional cleaner of a context.
+
+    Its ``doCleanupShuffle`` makes Spark forget an output.
+    """
     java: Any = context._jsc  # noqa: SLF001
     return java.sc().cleaner()
 
@@ -294,24 +298,24 @@ def hadoop_configuration(context: SparkContext) -> Any:
 
 
 def active_context() -> SparkContext | None:
-    """Return the context that this process has, whoever started it."""
+    """Return the Spark context of this process, or None."""
     return SparkContext._active_spark_context  # noqa: SLF001
 
 
 def accumulator_server(context: SparkContext) -> Any:
-    """Return the server that workers' accumulators come in by; None if there is no such."""
+    """Return the server that receives workers' accumulators, or None if PySpark has none."""
     return getattr(context, "_accumulatorServer", None)
 
 
 def worker_environment(context: SparkContext) -> dict[str, str]:
-    """Return the environment that Python workers are started with; it may be changed."""
+    """Return the environment of new Python workers. A caller may change the returned dict."""
     environment: dict[str, str] = context.environment
     return environment
 
 
 def forget_context(context: Any) -> None:
     """Stop a context whose JVM is gone, and let PySpark start another JVM."""
-    context._jsc = None  # noqa: SLF001 - nothing to stop there any more
+    context._jsc = None  # noqa: SLF001 - else stop() would call the JVM that is gone
     context.stop()
     for owner, name in (
         (SparkContext, "_gateway"),
@@ -323,12 +327,15 @@ def forget_context(context: Any) -> None:
 
 
 def java_stack(error: BaseException) -> str:
-    """Return the frames of an error that PySpark took over from Java; else nothing."""
+    """Return the Java frames of an error that PySpark took over from Java.
+
+    Empty for other errors.
+    """
     return str(getattr(error, "_stackTrace", ""))
 
 
 def java_cause(error: BaseException) -> BaseException | None:
-    """Return the cause of an error that PySpark took over from Java, as such an error."""
+    """Return the cause of an error that PySpark took over from Java, or None."""
     return getattr(error, "_cause", None)
 
 
@@ -338,5 +345,8 @@ def physical_plan(query: Any) -> Any:
 
 
 def state_client(handle: Any) -> Any:
-    """Return who sends a stateful processor's requests; ``set_implicit_key`` sets their key."""
+    """Return the client that sends a stateful processor's requests.
+
+    The client's ``set_implicit_key`` sets the key of further requests.
+    """
     return handle._statefulProcessorApiClient  # noqa: SLF001

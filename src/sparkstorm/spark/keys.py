@@ -1,9 +1,8 @@
-"""Group keys that fall into the wanted partitions.
+"""Search a grouping key for each partition, so that Spark puts the key's rows there.
 
 ``transformWithState`` groups by key, and Spark puts a key into the partition
-``pmod(murmur3(key, 42), partitions)``. So the key of a partition is searched for once: salt after
-salt, until it falls where it should. The same search gives the same keys, so a checkpoint finds
-its state again.
+``pmod(murmur3(key, 42), partitions)``. The search tries salt after salt until a key falls into
+the wanted partition. It finds the same keys every time, so a restart finds its state again.
 """
 
 __all__ = ["partition_key", "partition_keys", "spark_hash"]
@@ -12,7 +11,7 @@ _SEED = 42
 
 
 def partition_keys(partitions: int) -> list[str]:
-    """Return one key per partition."""
+    """Return one key per partition, in the order of the partitions."""
     return [partition_key(partition, partitions) for partition in range(partitions)]
 
 

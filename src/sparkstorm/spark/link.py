@@ -1,6 +1,6 @@
 """The link between the driver and the reader process: a socket on this host, guarded by a token.
 
-A message is a JSON head and any number of binary parts, each with its length before it. Nothing
+A message is a JSON head and any number of binary parts, each part after its length. Nothing
 is unpickled from the socket. The reader asks, the driver answers:
 
 ``latest {start}``      → ``{end}``: start + 1 if batch ``start`` is planned, else start (long poll)
@@ -32,7 +32,7 @@ _LONGEST_PATH = 100
 
 @final
 class LinkServer:
-    """The driver's end: answers each question by calling ``handle`` on the asker's thread.
+    """The driver's end: calls ``handle`` for each question, on a thread of the connection.
 
     Listens on a Unix socket in a folder that only this user may enter.
     """
@@ -71,7 +71,7 @@ class LinkServer:
             try:
                 head, _ = _receive(connection)
                 if not hmac.compare_digest(str(head.get("token")), self.token):
-                    return
+                    return  # no answer: a stranger learns nothing
                 while True:
                     question, _ = _receive(connection)
                     _send(connection, *self._answer(question))
@@ -81,13 +81,13 @@ class LinkServer:
     def _answer(self, question: dict[str, Any]) -> Answer:
         try:
             return self._handle(question)
-        except Exception as error:  # noqa: BLE001 - the loop's edge: the asker must hear of it
+        except Exception as error:  # noqa: BLE001 - the loop's edge: the reader must hear of it
             return {"error": f"{type(error).__name__}: {error}"}, ()
 
 
 @final
 class LinkClient:
-    """The reader's end: connects when first asked, so that it can be pickled before."""
+    """The reader's end. Connects at the first question, so Spark can pickle a client before."""
 
     def __init__(self, path: str, token: str) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""From a plan to one streaming query: a chain of stages with an exchange between any two."""
+"""Turn a plan into one streaming query: a chain of stages with an exchange between any two."""
 
 import hashlib
 from typing import final
@@ -22,7 +22,7 @@ __all__ = ["ToldParam", "lower"]
 
 @final
 class ToldParam(AccumulatorParam["list[Told]"]):
-    """Adds up what tasks tell."""
+    """Collects the reports of tasks in the driver: Spark's accumulator of lists."""
 
     def zero(self, value: list[Told]) -> list[Told]:
         """Return an empty list."""
@@ -46,10 +46,10 @@ def lower(
 
     Args:
         plan: the plan.
-        session: a session whose settings fit (see :mod:`driver.session`).
-        told: where tasks leave what they tell the driver.
-        link: the path of the driver's link.
-        token: its token.
+        session: a session with the settings of :mod:`driver.session`.
+        told: the accumulator in which tasks leave their reports for the driver.
+        link: the path of the driver's socket.
+        token: the secret that opens the link.
     """
     data = cloudpickle.dumps((plan.for_workers(), own_classes()))
     payload = PlanPayload(hashlib.blake2b(data, digest_size=16).hexdigest(), data)
@@ -74,6 +74,7 @@ def _lower_stage(
 ) -> DataFrame:
     stage = plan.stages[number]
     if stage.kind is StageKind.STATE:
+        # transformWithState takes no partition, only a key: so each partition has one key.
         keys = sf.array(*(sf.lit(key) for key in partition_keys(plan.partitions)))
         keyed = frame.withColumn("key", sf.element_at(keys, sf.col("dest") + 1))
         has_entries = any(
@@ -83,6 +84,6 @@ def _lower_stage(
         )
         processor = StageProcessor(payload, stage, number, told, has_entries=has_entries)
         return keyed.groupBy("key").transformWithState(processor, PACKETS_DDL, "append", "none")
-    if stage.kind is not StageKind.READ:
+    if stage.kind is not StageKind.READ:  # the source's rows lie where they are read
         frame = frame.repartitionById(plan.partitions, sf.col("dest"))
     return frame.mapInArrow(StageFunction(payload, stage, told), PACKETS_DDL)

@@ -1,8 +1,8 @@
-"""The classes of the user's own file, for workers that cannot import it.
+"""Classes of the user's script, for workers without access to the script.
 
-cloudpickle takes the components there, classes and all. What they emit or keep is pickled too, but
-as usual: a value names its class, and who reads it looks there. So the classes travel with the
-plan, and a worker puts each where its name says.
+cloudpickle sends components with their classes. Emitted and kept values are pickled by plain
+pickle, which only names a class and its module. So the driver sends the classes with the plan, and
+each worker puts them into a module of the right name.
 """
 
 import sys
@@ -14,11 +14,11 @@ import cloudpickle
 __all__ = ["install", "own_classes"]
 
 _LARGEST_BYTES = 1024 * 1024
-"""A class that takes more drags other things along, and is no class of values."""
+"""Beyond this size a class refers to large data, and is hardly a class of values."""
 
 
 def own_classes() -> list[type]:
-    """Return the classes of the script that runs, and of files that were loaded as topologies."""
+    """Return the classes of the running script, and of files that were loaded as topologies."""
     modules = {"__main__", *cloudpickle.list_registry_pickle_by_value()}
     return [
         value
@@ -29,7 +29,7 @@ def own_classes() -> list[type]:
 
 
 def install(classes: Iterable[type]) -> None:
-    """Let values name these classes, in this process: called by a worker, with those it was sent.
+    """Make classes known in this process under their modules' names. A worker calls this function.
 
     >>> from pickle import dumps, loads
     >>> Order = type("Order", (), {"__module__": "not_here"})

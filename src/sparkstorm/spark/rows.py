@@ -1,4 +1,4 @@
-"""The rows that Spark moves: a packet and the partition it goes to."""
+"""The rows that Spark moves: a packet, and the number of its partition."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -9,25 +9,25 @@ from sparkstorm.tasks.dispatch import Delivery
 __all__ = ["BATCH_PROPERTY", "LOADS_DDL", "PACKETS_DDL", "packets_of", "to_batches"]
 
 LOADS_DDL = "dest int, loads binary"
-"""Rows of the data source: what a partition has to read, pickled by the driver."""
+"""Columns of the data source: a partition, and its loads, pickled by the driver."""
 
 PACKETS_DDL = "dest int, packet binary"
-"""Rows between stages."""
+"""Columns between stages."""
 
 BATCH_PROPERTY = "sparkstorm.batch"
-"""The local property that carries a batch's :class:`BatchInfo` to its tasks."""
+"""Name of Spark's local property that carries the running :class:`BatchInfo` to the tasks."""
 
 _SCHEMA = pa.schema([pa.field("dest", pa.int32()), pa.field("packet", pa.binary())])
 _BATCH_BYTES = 64 * 1024 * 1024
 
 
 def packets_of(batches: Iterable[pa.RecordBatch]) -> list[bytes]:
-    """Take the packets out of Arrow batches."""
+    """Return the packets of Arrow batches."""
     return [data for batch in batches for data in batch.column("packet").to_pylist()]
 
 
 def to_batches(deliveries: Sequence[Delivery]) -> Iterator[pa.RecordBatch]:
-    """Put packets into Arrow batches, each below a size that the JVM takes easily."""
+    """Put packets into Arrow batches, each small enough for the JVM to take easily."""
     start, size = 0, 0
     for index, (_, data) in enumerate(deliveries):
         if size and size + len(data) > _BATCH_BYTES:

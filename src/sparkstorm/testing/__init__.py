@@ -1,4 +1,8 @@
-"""Tools for testing topologies: without Spark, without real time, in this process."""
+"""Tools for testing topologies: without Spark, without real time, in this process.
+
+Start with :func:`complete_topology`: fixed input in, all emitted tuples out. Feed single messages
+with :class:`FeederSpout` on a :class:`LocalRunner`; search for rare faults with :func:`simulate`.
+"""
 
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.testing.clock import ManualClock

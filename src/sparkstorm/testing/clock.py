@@ -1,4 +1,4 @@
-"""A clock that only moves when told to."""
+"""A clock that moves only when the test moves it."""
 
 from typing import final
 
@@ -7,7 +7,7 @@ __all__ = ["ManualClock"]
 
 @final
 class ManualClock:
-    """The time in the tester's hand.
+    """A clock in the test's hands.
 
     >>> clock = ManualClock()
     >>> clock.advance(1.5)
@@ -20,19 +20,23 @@ class ManualClock:
         self._wall = wall - start
 
     def monotonic(self) -> float:
-        """Seconds since the start."""
+        """Return the seconds since the start."""
         return self._now
 
     def wall(self) -> float:
-        """Seconds since 1970, in the clock's own world."""
+        """Return the seconds since 1970, in the clock's own world."""
         return self._wall + self._now
 
     def set_wall(self, wall: float) -> None:
-        """Set the wall clock alone, ahead or back, as somebody may do to a machine's."""
+        """Set the wall clock alone, ahead or back, as an operator may set a machine's."""
         self._wall = wall - self._now
 
     def advance(self, secs: float) -> None:
-        """Move the time forward."""
+        """Move the time forward.
+
+        Raises:
+            ValueError: ``secs`` is negative.
+        """
         if secs < 0:
             msg = f"time only goes forward, not by {secs}"
             raise ValueError(msg)

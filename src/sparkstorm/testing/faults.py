@@ -1,4 +1,4 @@
-"""What may go wrong in a simulation, how often, and the seed that decides when."""
+"""The faults of a simulation: how likely each is, and the seed that decides when each strikes."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,21 +14,24 @@ T = TypeVar("T")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """How likely each kind of fault is, at each moment where it could come.
+    """How likely each kind of fault is, at each moment where it could strike.
 
     Attributes:
-        crash: the driver dies, and another one starts on the same checkpoint. Moments: before the
-            plan, before and after each file that it writes, after the job, before and after the
-            commit.
-        lost_job: the job of a batch fails after one of its stages and is run again, with less if
-            need be.
-        reused_output: a job that is run again takes what a task of the failed one has written.
-        repeated_task: a task is run twice, maybe in another process; the second output counts.
+        crash: the driver dies, and another driver starts on the same checkpoint. Moments: before
+            the plan, before and after each file that the driver writes, after the job, before and
+            after the commit.
+        lost_job: the job of a batch fails after one of its stages. It runs again, without some
+            messages if need be.
+        reused_output: a job that runs again takes the output of a task of the failed job.
+        repeated_task: a task runs twice, perhaps in another process; the second output counts.
         lost_packet: a packet disappears between two tasks.
         doubled_packet: a packet arrives twice.
-        slow_spout: a spout that is asked has nothing yet.
-        late_outcome: time passes between a job's end and the driver hearing of it.
-        processes: among how many worker processes tasks hop about.
+        slow_spout: a spout has nothing to emit yet.
+        late_outcome: time passes between a job's end and the driver's notice of it.
+        processes: how many worker processes share the tasks.
+
+    Raises:
+        ValueError: a likelihood is not between 0 and 1, or there is no process.
     """
 
     crash: float = 0.01
@@ -45,13 +48,13 @@ class Faults:
         for each in fields(self):
             value = getattr(self, each.name)
             if each.name == "processes" and value < 1:
-                raise ValueError(f"there must be a process at least, not {value}")
+                raise ValueError(f"processes must be at least 1, not {value}")
             if each.name != "processes" and not 0 <= value <= 1:
-                raise ValueError(f"{each.name} is a probability, so not {value}")
+                raise ValueError(f"{each.name} is a probability from 0 to 1, not {value}")
 
     @classmethod
     def none(cls) -> "Faults":
-        """Nothing goes wrong.
+        """Return faults that never strike.
 
         >>> Faults.none().crash
         0.0
@@ -61,7 +64,7 @@ class Faults:
 
     @classmethod
     def only(cls, **chances: Any) -> "Faults":
-        """Nothing goes wrong but what is named.
+        """Return faults of which only the named ones strike.
 
         >>> Faults.only(crash=0.5)
         Faults(crash=0.5, lost_job=0.0, ...)
@@ -71,12 +74,12 @@ class Faults:
 
 @final
 class Chance:
-    """Draws everything from one seed, and writes down what happened.
+    """Draws everything from one seed, and keeps a trace.
 
     Attributes:
-        trace: what happened, a line each; the same for the same seed.
+        trace: a line for each event; the same for the same seed.
         counts: how often each fault struck.
-        calm: while it is set, no fault strikes.
+        calm: while set, no fault strikes.
     """
 
     def __init__(self, seed: int, faults: Faults) -> None:
@@ -87,7 +90,7 @@ class Chance:
         self._random = Random(seed)  # noqa: S311 - to be repeated, not to be secret
 
     def strikes(self, fault: str, where: str) -> bool:
-        """Tell whether a fault comes now."""
+        """Draw whether a fault strikes now; ``where`` goes into the trace."""
         odds: float = getattr(self.faults, fault)
         if self.calm or self._random.random() >= odds:
             return False
@@ -96,13 +99,13 @@ class Chance:
         return True
 
     def note(self, line: str) -> None:
-        """Write down what happens."""
+        """Add a line to the trace."""
         self.trace.append(line)
 
     def pick(self, choices: Sequence[T]) -> T:
-        """Choose one."""
+        """Return one of the choices."""
         return self._random.choice(choices)
 
     def shuffle(self, items: list[T]) -> None:
-        """Put into any order."""
+        """Shuffle a list in place."""
         self._random.shuffle(items)

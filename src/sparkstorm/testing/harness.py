@@ -1,4 +1,4 @@
-"""Run a whole topology on fixed input and look at everything that it emitted."""
+"""Run a whole topology on fixed input and look at all tuples that its components emitted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ Emitted: TypeAlias = tuple[str, tuple[Any, ...]]
 @final
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """What a topology did: everything emitted, by component, and the final statistics."""
+    """The result of a run: all emitted tuples, by component, and the final statistics."""
 
     emitted: Mapping[str, list[Emitted]]
     statistics: Statistics
@@ -33,7 +33,7 @@ class Completed:
         return self.emitted[component]
 
     def values(self, component: str, stream: str = "default") -> list[tuple[Any, ...]]:
-        """The values that a component emitted to a stream, in order."""
+        """Return the values that a component emitted to a stream, in order."""
         return [values for name, values in self.emitted[component] if name == stream]
 
 
@@ -45,15 +45,19 @@ def complete_topology(
     partitions: int = 2,
     clock: Clock | None = None,
 ) -> Completed:
-    """Run a topology in this process until every message has ended; return what it emitted.
+    """Run a topology in this process until every message has ended; return all emitted tuples.
 
     Args:
         topology: the topology.
-        mock_sources: for a spout's id, the rows that it emits instead (Storm's MockedSources).
+        mock_sources: for a spout's id, rows to emit instead of the spout's (Storm's MockedSources).
         config: the settings.
-        partitions: how many partitions to play; the results must not depend on it.
-        clock: the time; by default one that stands still.
+        partitions: how many partitions to play; results must not depend on the number.
+        clock: the time; by default a clock that stands still.
+
+    Raises:
+        TopologyError: ``mock_sources`` names a component that is no spout of the topology.
     """
+    # Exactly-once repeats batches as they were decided, so mock sources must read rows again.
     once = config is not None and config.processing_guarantee == "exactly-once"
     topology = with_sources(topology, mock_sources or {}, replayable=once)
     emitted: dict[str, list[Emitted]] = {name: [] for name in topology.components}
@@ -79,13 +83,19 @@ def with_sources(
     *,
     replayable: bool = False,
 ) -> Topology:
-    """Return the topology with some spouts replaced by fixed rows, ``replayable`` if need be."""
+    """Return the topology with fixed rows in the place of some spouts.
+
+    Args:
+        topology: the topology.
+        sources: rows, by the spout's id.
+        replayable: whether the rows may be read again, as exactly-once requires.
+    """
     specs = dict(topology.components)
     for name, rows in sources.items():
         spec = specs.get(name)
         if spec is None or not spec.is_spout:
             spouts = ", ".join(spec.id for spec in topology.spouts)
-            raise TopologyError(f"{name!r} is not a spout of the topology: there are {spouts}")
+            raise TopologyError(f"{name!r} is not a spout of the topology; its spouts: {spouts}")
         kind = LogSpout if replayable else FixedSpout
         specs[name] = replace(spec, component=kind(rows, dict(spec.streams)))
     return Topology(specs)

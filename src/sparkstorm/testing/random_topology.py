@@ -1,8 +1,8 @@
-"""Random topologies whose bolts keep a diary, to be held against what the engine says.
+"""Random topologies whose bolts keep a diary, to check the engine's verdicts against.
 
-Every tuple has a name (``uid``) that tells how it came about, and every bolt writes down which
-names it got, what it did with them and which it caused. What is in the diary of a run that was
-committed is what really happened: :mod:`sparkstorm.testing.truth` reads it.
+Every tuple has a name (``uid``) that tells its origin. Every bolt writes down the names of its
+inputs, what it did with each, and the names of the tuples that it caused. The diaries of committed
+runs are the truth that :mod:`sparkstorm.testing.truth` reads.
 """
 
 import hashlib
@@ -61,15 +61,15 @@ class Child:
 @final
 @dataclass(slots=True)
 class Entry:
-    """What a task did with one tuple.
+    """A task's treatment of one tuple.
 
     Attributes:
         component: the bolt.
         task: the task.
         uid: the tuple's name.
         status: ``open``, ``acked``, ``failed`` or ``raised``.
-        children: the tuples that were anchored to it.
-        counted: the key that it was counted under in the bolt's state.
+        children: the tuples that were anchored to the tuple.
+        counted: the key under which the bolt counted the tuple in its state.
     """
 
     component: str
@@ -91,7 +91,7 @@ class Diary(Shared):
         self._ticks = 0
 
     def begin(self, run: TaskRun) -> None:
-        """All entries from now on are of this run."""
+        """Start a run: all further entries belong to the run."""
         self._now = self._runs[run] = []
 
     def note(self, component: str, task: int, uid: str) -> Entry:
@@ -101,13 +101,13 @@ class Diary(Shared):
         return entry
 
     def take(self, runs: Sequence[TaskRun]) -> list[Entry]:
-        """The entries of these runs; all others are forgotten."""
+        """Return the entries of these runs, and forget all other entries."""
         taken = [entry for run in runs for entry in self._runs.get(run, ())]
         self._runs.clear()
         return taken
 
     def tick(self) -> int:
-        """A number that is never the same again, for bolts that are not deterministic."""
+        """Return a number that never comes again, for bolts that are not deterministic."""
         self._ticks += 1
         return self._ticks
 
@@ -115,7 +115,7 @@ class Diary(Shared):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """What a random bolt does, each with a likelihood that a tuple's name decides by.
+    """How a random bolt treats tuples: the tuple's name decides, by these likelihoods.
 
     Attributes:
         seed: makes bolts differ.
@@ -123,10 +123,10 @@ class Habits:
         raises: raises an exception.
         forgets: neither acks nor fails.
         loose: also emits a tuple without anchors.
-        children: emits up to so many tuples.
-        joins: emits one tuple anchored to up to so many inputs at the batch's end; 0 for never.
-        erratic: what it emits is different each time.
-        direct: the bolts that read its direct stream.
+        children: the most tuples that the bolt emits.
+        joins: at the batch's end the bolt emits tuples anchored to so many inputs; 0 for never.
+        erratic: emits something else each time.
+        direct: the bolts that read the direct stream.
     """
 
     seed: int
@@ -140,13 +140,13 @@ class Habits:
     direct: tuple[str, ...] = ()
 
     def draw(self, tup: Tuple, what: str) -> float:
-        """A number from 0 to 1, the same for the same tuple of the same attempt."""
+        """Return a number from 0 to 1, the same for the same tuple and attempt."""
         return _hash(f"{self.seed}/{tup['uid']}/{tup.attempt}/{what}") / 2**64
 
 
 @final
 class Some(CustomGrouping):
-    """To one task or to two, as the name says."""
+    """Sends to one task or to two, as the tuple's name decides."""
 
     def choose_tasks(
         self, values: Sequence[Any], tasks: Sequence[int], sequence: int
@@ -158,12 +158,12 @@ class Some(CustomGrouping):
 
     @staticmethod
     def copies(uid: str, tasks: int) -> int:
-        """How many tasks get a tuple of this name."""
+        """Return how many tasks get a tuple of this name."""
         return min(tasks, 1 + _hash(uid) // 7 % 2)
 
 
 class _Drawn(Bolt):
-    """Does what its habits say, and writes it down."""
+    """Acts by its habits, and keeps the diary."""
 
     outputs = _OUTPUTS
 
@@ -194,7 +194,7 @@ class _Drawn(Bolt):
         """Count in state, if the bolt has one."""
 
     def finish_batch(self) -> None:
-        """Join what is held, some tuples at a time."""
+        """Join the held tuples, some at a time."""
         size = self._habits.joins
         while self._held:
             some, self._held = self._held[:size], self._held[size:]
@@ -234,12 +234,12 @@ class _Drawn(Bolt):
 
 @final
 class DrawnBolt(_Drawn):
-    """Without state."""
+    """A bolt without state."""
 
 
 @final
 class DrawnCounter(_Drawn, StatefulBolt):
-    """Counts by task and key; what a raise takes back is not counted."""
+    """Counts by task and key. A raise takes its count back."""
 
     def count(self, tup: Tuple, entry: Entry) -> None:
         """Count the key."""
@@ -277,8 +277,13 @@ class DrawnBasic(BasicBolt):
 class RandomTopology:
     """A topology, its settings and its diary.
 
-    ``reproducible`` says whether all bolts are deterministic; ``messages`` how many each spout
-    gives out.
+    Attributes:
+        topology: the topology.
+        config: the settings.
+        diary: the bolts' diary.
+        partitions: how many partitions to run with.
+        reproducible: whether all bolts are deterministic.
+        messages: how many messages each spout gives out.
     """
 
     topology: Topology
@@ -349,7 +354,7 @@ def _draw_bolt(random: Random, habits: Habits, diary: Diary) -> Bolt | BasicBolt
 
 
 def _draw_direct(random: Random, levels: list[list[str]]) -> dict[str, tuple[str, ...]]:
-    """Who sends to whom directly: now and then one bolt to one of the next level."""
+    """Return the receivers of direct streams: now and then a bolt sends to the next level."""
     found: dict[str, tuple[str, ...]] = {}
     for level, later in pairwise(levels):
         if random.random() < 0.2:

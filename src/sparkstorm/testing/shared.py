@@ -10,14 +10,14 @@ _LIVE: "WeakValueDictionary[str, Shared]" = WeakValueDictionary()
 
 
 class Shared:
-    """Base of what a component in the test's hands and its copies in the tasks have in common.
+    """Base class of objects that a test and its components' copies have in common.
 
-    A copy by pickle, within this process, is the object itself; in another one it is None, since
-    nothing that is asked for there is in its reach.
+    In this process pickle copies only the reference: each copy is the object itself. In another
+    process the copy is None, because the object is out of reach there.
     """
 
     def __init__(self) -> None:
-        self._key = uuid.uuid4().hex
+        self._key = uuid.uuid4().hex  # not id(): it may come again after this object has gone
         _LIVE[self._key] = self
 
     def __reduce__(self) -> Any:

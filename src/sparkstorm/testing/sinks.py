@@ -1,4 +1,4 @@
-"""A target that transactions are applied to, in memory: for tests of exactly-once topologies."""
+"""A target of transactions, in memory: for tests of exactly-once topologies."""
 
 from collections.abc import Sequence
 from typing import Any, final
@@ -10,7 +10,7 @@ __all__ = ["MemorySink"]
 
 
 class _Table(Shared):
-    """A table on a server: it outlives the drivers that write to it."""
+    """A table on a server: outlives the drivers that write to it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,16 +40,16 @@ class MemorySink(CommitterBolt):
 
     @property
     def rows(self) -> list[Any]:
-        """What was applied, in order."""
+        """The applied values, in order."""
         return list(self._table.rows)
 
     @property
     def calls(self) -> list[int]:
-        """The txids that :meth:`commit` was called with, repetitions included."""
+        """The txids of all calls of :meth:`commit`, repeated calls included."""
         return list(self._table.calls)
 
     def commit(self, transaction: Transaction, staged: Sequence[Any]) -> None:
-        """Keep what is staged, unless this transaction or a later one was applied already."""
+        """Keep the staged values, unless this transaction or a later one was applied before."""
         table = self._table
         table.calls.append(transaction.txid)
         if table.last.get(transaction.owner, -1) < transaction.txid:

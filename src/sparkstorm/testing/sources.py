@@ -16,7 +16,7 @@ __all__ = ["LogSpout", "QueueSpout"]
 
 
 class _Queue(Shared):
-    """A queue on a server: it outlives the drivers that read from it."""
+    """A queue on a server: outlives the drivers that read from it."""
 
     def __init__(self, rows: Sequence[Sequence[Any]]) -> None:
         super().__init__()
@@ -28,11 +28,11 @@ class _Queue(Shared):
         self.failures: Counter[int] = Counter()
 
     def connect(self, client: int) -> None:
-        """Take back what the client's last connection did not ack."""
+        """Put the client's open messages back: an earlier connection did not ack them."""
         self.ready.extend(self.held.pop(client, ()))
 
     def take(self, client: int) -> int | None:
-        """Give out a message; nobody else gets it until it is released."""
+        """Give out a message; nobody else gets the message until the client releases it."""
         if not self.ready:
             return None
         number = self.ready.popleft()
@@ -44,9 +44,9 @@ class _Queue(Shared):
 class QueueSpout(Spout):
     """Reads from a message queue as Storm's documents describe it, in memory.
 
-    An open message is given to nobody else; ``ack`` removes it, ``fail`` puts it back until it
-    failed more than ``max_retries`` times, and when a driver dies all of its open messages go
-    back. Message ids are the positions of the rows.
+    The queue gives an open message to nobody else. ``ack`` removes the message; ``fail`` puts the
+    message back, until it has failed more than ``max_retries`` times. When a driver dies, all of
+    its open messages go back. A message's id is the position of its row.
 
     >>> QueueSpout([["storm"], ["spark"]], "word string").waiting
     2
@@ -58,7 +58,7 @@ class QueueSpout(Spout):
 
     @property
     def acked(self) -> list[int]:
-        """The positions of the rows that were acked, in order."""
+        """The positions of the acked rows, in order."""
         return list(self._queue.acked)
 
     @property
@@ -72,7 +72,7 @@ class QueueSpout(Spout):
         return len(self._queue.ready)
 
     def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
-        """Connect; the messages of an earlier connection go back into the queue."""
+        """Connect. Open messages of an earlier connection go back into the queue."""
         self._client = context.task_index
         self._max_retries = config.max_retries
         self._collector = collector
@@ -94,7 +94,7 @@ class QueueSpout(Spout):
         self._release(msg_id)
         number, queue = _position(msg_id), self._queue
         queue.failures[number] += 1
-        # the engine may know of more: tries that took the driver down
+        # the engine may count more tries than the queue: some took the driver down
         tries, limit = max(queue.failures[number], failure.attempt), self._max_retries
         if failure.final or (limit is not None and tries > limit):
             queue.given_up.append(number)
@@ -112,7 +112,7 @@ class QueueSpout(Spout):
 
 @final
 class LogSpout(PartitionedSpout):
-    """Reads rows as from a log with offsets; task i has every n-th row.
+    """Reads rows as from a log with offsets; of n tasks, task i has every n-th row from row i on.
 
     >>> LogSpout([["storm"], ["spark"]], "word string").outputs
     'word string'
@@ -130,12 +130,12 @@ class LogSpout(PartitionedSpout):
         self._index, self._tasks = 0, 1
 
     def open(self, config: Config, context: TaskContext) -> None:
-        """Take this task's share."""
+        """Take this task's share of the rows."""
         self._index = context.task_index
         self._tasks = len(context.component_tasks(context.component))
 
     def plan(self, limit: int) -> list[Split]:
-        """Return the next rows of this task."""
+        """Return a split of the next rows of this task."""
         left = len(range(self._index, len(self._rows), self._tasks)) - self._planned
         count = min(limit, self._split_rows, left)
         if count <= 0:
@@ -145,17 +145,17 @@ class LogSpout(PartitionedSpout):
         return [Split(count=count, data={"first": first, "step": self._tasks, "rows": count})]
 
     def read(self, split: Split) -> list[list[Any]]:
-        """Return all rows of the split as it was planned."""
+        """Return all rows of the split, as planned."""
         first, step = split.data["first"], split.data["step"]
         return [self._rows[first + n * step] for n in range(split.data["rows"])]
 
     def msg_id(self, split: Split, position: int) -> int:
-        """The position of the row."""
+        """Return the position of the row in the whole log."""
         picked = split.only[position] if split.only is not None else position
         return int(split.data["first"] + picked * split.data["step"])
 
     def snapshot(self) -> int:
-        """How many rows were planned."""
+        """Return how many rows of this task were planned."""
         return self._planned
 
     def restore(self, snapshot: Any) -> None:
@@ -168,5 +168,5 @@ class LogSpout(PartitionedSpout):
 
 
 def _position(msg_id: Hashable) -> int:
-    assert isinstance(msg_id, int)  # noqa: S101 - it is the one that we emitted
+    assert isinstance(msg_id, int)  # noqa: S101 - the spout emitted it as a position
     return msg_id

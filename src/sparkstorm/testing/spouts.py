@@ -19,7 +19,7 @@ _FEEDS: "dict[str, _Feed]" = {}
 
 
 class _Feed:
-    """What a feeder and its copies in the spout tasks share, in the driver's process."""
+    """The data that a feeder and its copies in the spout tasks share, in the driver's process."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -33,9 +33,9 @@ class _Feed:
 
 @final
 class FeederSpout(Spout):
-    """Emits what the test feeds it, and remembers the verdicts; a failed message stays failed.
+    """Emits messages that the test feeds, and keeps the verdicts; never retries a failed message.
 
-    The instance in the test's hands and its copies in the running topology share one feed, which
+    The object in the test's hands and its copies in the running topology share one feed, which
     lives in the driver's process.
 
     >>> spout = FeederSpout("word string")
@@ -44,17 +44,17 @@ class FeederSpout(Spout):
 
     def __init__(self, outputs: Outputs) -> None:
         self.outputs = outputs
-        self._key = uuid.uuid4().hex
+        self._key = uuid.uuid4().hex  # travels with each copy of the spout, the feed does not
         _FEEDS[self._key] = _Feed()
 
     def feed(
         self, values: Sequence[Any], msg_id: Hashable = None, stream: str = DEFAULT_STREAM
     ) -> None:
-        """Queue a message; without ``msg_id`` it is untracked."""
+        """Queue a message; a message without ``msg_id`` is untracked."""
         self._feed.waiting.append((list(values), msg_id, stream))
 
     def end(self) -> None:
-        """Say that nothing more will be fed, so that a run can drain."""
+        """Say that the test feeds nothing more, so that a run can drain."""
         self._feed.closed = True
 
     @property
@@ -64,48 +64,48 @@ class FeederSpout(Spout):
 
     @property
     def failed(self) -> list[Hashable]:
-        """The message ids that failed, in order; one entry per attempt."""
+        """The message ids that failed, in order; one entry for each attempt."""
         return [msg_id for msg_id, _ in self._feed.failed]
 
     @property
     def failures(self) -> list[Failure]:
-        """Why they failed, in the same order."""
+        """The reasons of the failures, in the order of :attr:`failed`."""
         return [failure for _, failure in self._feed.failed]
 
     @property
     def misdirected(self) -> list[Hashable]:
-        """Messages whose verdict came to another task than the one that emitted them."""
+        """Messages whose verdict went to another task than their emit came from."""
         emitted = self._feed.emitting_tasks
         return [msg_id for msg_id, task in self._feed.verdict_tasks if emitted.get(msg_id) != task]
 
     def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
-        """Remember who we are."""
+        """Remember the task."""
         self._collector = collector
         self._task = context.task
 
     def next_tuple(self) -> None:
-        """Emit the next message fed."""
+        """Emit the next message from the feed."""
         feed = self._feed
         with feed.lock:
             if feed.waiting:
                 values, msg_id, stream = feed.waiting[0]
                 feed.emitting_tasks[msg_id] = self._task
                 self._collector.emit(values, msg_id=msg_id, stream=stream)
-                # only now: a feed without waiting messages has emitted all of them
+                # removed only now: an empty feed means that every message was emitted
                 feed.waiting.popleft()
 
     def ack(self, msg_id: Hashable) -> None:
-        """Remember the verdict."""
+        """Keep the verdict."""
         self._feed.acked.append(msg_id)
         self._feed.verdict_tasks.append((msg_id, self._task))
 
     def fail(self, msg_id: Hashable, failure: Failure) -> None:
-        """Remember the verdict."""
+        """Keep the verdict."""
         self._feed.failed.append((msg_id, failure))
         self._feed.verdict_tasks.append((msg_id, self._task))
 
     def exhausted(self) -> bool:
-        """Whether :meth:`end` was called and everything fed was emitted."""
+        """Whether :meth:`end` was called and every message of the feed was emitted."""
         return self._feed.closed and not self._feed.waiting
 
     @property
@@ -115,7 +115,10 @@ class FeederSpout(Spout):
 
 @final
 class FixedSpout(Spout):
-    """Emits a fixed list of rows once, task i every n-th; what fails is not emitted again."""
+    """Emits a fixed list of rows once; never emits a failed row again.
+
+    Of n tasks, task i has every n-th row from row i on.
+    """
 
     def __init__(self, rows: Sequence[Sequence[Any]], outputs: Outputs, stream: str = "default"):
         self.outputs = outputs
@@ -123,7 +126,7 @@ class FixedSpout(Spout):
         self._stream = stream
 
     def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
-        """Take this task's share."""
+        """Take this task's share of the rows."""
         tasks = len(context.component_tasks(context.component))
         mine = list(enumerate(self._rows))[context.task_index :: tasks]
         self._left = deque(mine)
@@ -137,7 +140,7 @@ class FixedSpout(Spout):
             self._left.popleft()
 
     def fail(self, msg_id: Hashable, failure: Failure) -> None:
-        """Leave it at that: the harness counts it."""
+        """Do nothing: the statistics count the failure."""
 
     def exhausted(self) -> bool:
         """Whether all rows were emitted."""

@@ -1,8 +1,8 @@
-"""What really happened to a message, read from the diaries of committed runs.
+"""The true end of each message, read from the diaries of committed runs.
 
-This knows nothing of roots, shares and ackers. It walks the tree by the names of the tuples: for
-each tuple that was emitted, every subscriber must have received as many copies as its grouping
-says, and have acked each.
+This module knows nothing of roots, shares and ackers. It walks the tree by the names of tuples:
+for each emitted tuple, every subscriber must have received as many copies as its grouping asks
+for, and must have acked each copy.
 """
 
 from collections import Counter
@@ -22,13 +22,13 @@ __all__ = ["Truth"]
 
 @final
 class Truth(Observer):
-    """Holds every verdict and every state against the diary of the topology's bolts.
+    """Checks every verdict and every state against the diary of the topology's bolts.
 
-    - A message is acked only if its whole tree was received and acked in the batch that was
-      committed last.
-    - It fails with ``failed`` or ``error`` only if a bolt did so, and with ``lost`` only if
-      something was lost, or a driver has died; ``timeout`` only if a bolt forgot a tuple of it.
-    - The committed state counts what committed runs counted, and nothing else.
+    - A message is acked only if its whole tree was received and acked in the last committed batch.
+    - A message fails with ``failed`` or ``error`` only if a bolt did so; with ``lost`` only if
+      something was lost or a driver died; with ``timeout`` only if a bolt forgot a tuple of its
+      tree.
+    - The committed state counts exactly the tuples that committed runs counted.
     """
 
     def __init__(self, drawn: RandomTopology) -> None:
@@ -45,7 +45,7 @@ class Truth(Observer):
         self._drawn.diary.begin(run)
 
     def committed(self, number: int, runs: list[TaskRun], *, damaged: bool) -> None:
-        """Take in what the runs of a committed batch did."""
+        """Read the diary of the runs of a committed batch."""
         self._batch = {}
         self._damaged = damaged
         for entry in self._drawn.diary.take(runs):
@@ -57,7 +57,7 @@ class Truth(Observer):
             self._forgotten.update(m for m in messages if "open" in self.statuses(m))
 
     def verdict(self, message: Message, failure: Failure | None) -> None:
-        """Check that a verdict is what happened."""
+        """Check that a verdict is true."""
         found = self.statuses(message)
         if failure is None:
             if found - {"acked"}:
@@ -66,12 +66,12 @@ class Truth(Observer):
             raise BrokenPromise(f"{message} failed by {failure}, but its tree was {found}")
 
     def driver_died(self) -> None:
-        """What a dead driver had not said yet may be lost."""
+        """Note that the dead driver may have lost messages."""
         self._damaged = True
         self._deaths += 1
 
     def settled(self, simulation: Simulation) -> None:
-        """Check that the state is what was counted."""
+        """Check that each state counts exactly the tuples of committed runs."""
         for component in simulation.runner.plan.stateful_components():
             counted = self._counted.get(component, Counter())
             state = simulation.runner.state(component)
@@ -82,9 +82,9 @@ class Truth(Observer):
                 )
 
     def statuses(self, message: Message) -> set[str]:
-        """How the tuples of a message's tree ended in the last batch; ``missing`` if some did not.
+        """Return how the tuples of a message's tree ended in the last batch.
 
-        Empty if nobody reads the message.
+        Holds ``missing`` if tuples did not arrive. Empty if nobody reads the message.
         """
         spout, number = message
         found: set[str] = set()
@@ -104,7 +104,7 @@ class Truth(Observer):
                         copies = 0
                     case _:
                         copies = 1
-                # doubled twice it is there three times: nothing is missing, and XOR cannot tell
+                # a tuple doubled twice arrives three times: XOR sees no difference
                 if len(entries) < copies or (len(entries) > copies and not self._damaged):
                     found.add("missing")
                 for entry in entries:
@@ -126,5 +126,8 @@ class Truth(Observer):
         return False
 
     def _anywhere(self) -> set[str]:
-        """How any tuples ended: in a damaged batch some have lost their parents."""
+        """Return how any tuples of the batch ended.
+
+        In a damaged batch some tuples have lost their parents, so walking the trees misses some.
+        """
         return {entry.status for entries in self._batch.values() for entry in entries}

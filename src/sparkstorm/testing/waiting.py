@@ -1,4 +1,4 @@
-"""Waiting for what a running topology does, instead of sleeping for it."""
+"""Wait for a condition of a running topology, instead of sleeping."""
 
 import time
 from collections.abc import Callable
@@ -17,12 +17,12 @@ def wait_until(
     """Wait until a condition holds: Storm's ``Testing.whileTimeout``.
 
     Args:
-        condition: asked some hundred times a second.
-        secs: how long to wait at most.
-        check: called before each look; it may raise what keeps the condition from ever holding.
+        condition: called some hundred times a second.
+        secs: the longest wait.
+        check: called before each look; may raise an error that ends the wait.
 
     Raises:
-        TimeoutError: it did not come to hold in time.
+        TimeoutError: the condition did not come to hold in time.
 
     >>> looks = iter([False, False, True])
     >>> wait_until(lambda: next(looks))

@@ -1,4 +1,4 @@
-"""What the spouts were told, and whether that can be true: an observer apart from the engine."""
+"""An observer apart from the engine: hears every verdict beside the spouts, and checks promises."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -19,7 +19,7 @@ Message: TypeAlias = tuple[str, Hashable]
 """A spout's id and a message id."""
 
 Verdict: TypeAlias = Callable[[Message, Failure | None], None]
-"""Told of each ack (None) and each failure, when the spout hears it."""
+"""Called for each ack (None) and each failure, when the spout hears it."""
 
 
 class BrokenPromise(AssertionError):
@@ -47,30 +47,35 @@ class Witness(Shared):
         return Topology(specs)
 
     def driver_died(self) -> None:
-        """Nothing is open any more at the hosted spouts: they are gone."""
+        """Forget the open messages of hosted spouts: the spouts died with the driver."""
         self._open.clear()
 
     @property
     def open(self) -> int:
-        """How many messages the hosted spouts have emitted in this life without a verdict."""
+        """How many messages of hosted spouts have no verdict yet, in this driver's life."""
         return sum(len(since) for since in self._open.values())
 
     def owed(self) -> set[Message]:
-        """Messages of partitioned spouts that were planned and have not ended, in any life."""
+        """Return the planned messages of partitioned spouts that have not ended, over all lives."""
         return self._planned - set(self.acked) - set(self.given_up)
 
     def emitted(self, component: str, task: int, msg_id: Hashable) -> None:
-        """A hosted spout emitted a message."""
+        """Note that a hosted spout emitted a message."""
         self._open.setdefault((component, task, msg_id), []).append(self.commits)
 
     def planned(self, messages: Iterable[Message]) -> None:
-        """A partitioned spout gave messages out."""
+        """Note that a partitioned spout gave out messages."""
         self._planned.update(messages)
 
     def hosted_verdict(
         self, component: str, task: int, msg_id: Hashable, failure: Failure | None
     ) -> None:
-        """A hosted spout task heard how a message ended."""
+        """Check and note a verdict that a hosted spout task heard.
+
+        Raises:
+            BrokenPromise: the message is not pending, or no commit came between its emit and its
+                ack.
+        """
         since = self._open.get((component, task, msg_id))
         what = f"message {msg_id!r} of {component!r} (task {task})"
         if not since:
@@ -83,7 +88,7 @@ class Witness(Shared):
         self.note((component, msg_id), failure)
 
     def note(self, message: Message, failure: Failure | None) -> None:
-        """A message was acked, or an attempt at it failed."""
+        """Note that a message was acked, or that an attempt at it failed."""
         if failure is None:
             self.acked[message] += 1
         else:
@@ -91,7 +96,7 @@ class Witness(Shared):
         self.on_verdict(message, failure)
 
     def gave_up(self, message: Message) -> None:
-        """A message will not be tried again."""
+        """Note that the engine will not try a message again."""
         self.given_up[message] += 1
 
     def _watched(self, spec: ComponentSpec) -> ComponentSpec:
@@ -112,7 +117,7 @@ def _check_attempt(message: Message, failure: Failure, limit: int | None) -> Non
 
 @final
 class _WatchedCollector:
-    """Between a hosted spout and the engine."""
+    """Stands between a hosted spout and the engine."""
 
     def __init__(self, inner: SpoutCollector, witness: Witness, component: str, task: int) -> None:
         self._inner = inner
@@ -146,7 +151,7 @@ class _WatchedCollector:
 
 @final
 class _WatchedSpout(Spout):
-    """A hosted spout whose emits and verdicts are seen, and that is sometimes slow."""
+    """A hosted spout under observation, and slow now and then."""
 
     def __init__(self, inner: Spout, witness: Witness) -> None:
         self.outputs = inner.outputs
@@ -190,7 +195,7 @@ class _WatchedSpout(Spout):
 
 @final
 class _WatchedPartitionedSpout(PartitionedSpout):
-    """A partitioned spout whose splits and verdicts are seen."""
+    """A partitioned spout whose splits and verdicts are observed."""
 
     def __init__(self, inner: PartitionedSpout, witness: Witness) -> None:
         self.outputs = inner.outputs

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkstorm.batches.batch import NEXT, Batch, Event, Phase
-from sparkstorm.batches.batch_plan import BatchPlan
+from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.errors import InternalError
 
 PLAN = BatchPlan(number=7, run="r")

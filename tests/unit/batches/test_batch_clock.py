@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sparkstorm as ss
-from sparkstorm.batches.batch_clock import BatchClock
-from sparkstorm.batches.batch_plan import BatchPlan
+from sparkstorm.batches.planning.batch_clock import BatchClock
+from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.bolts import TumblingWindow, Window, WindowBolt
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.testing import FeederSpout, LocalRunner, LogSpout, ManualClock, MemorySink

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkstorm.acking.tally import RootRange
-from sparkstorm.batches.poison_search import Action, Poison, PoisonSearch, TimeLimits
+from sparkstorm.batches.poisons.poison_search import Action, Poison, PoisonSearch, TimeLimits
 from sparkstorm.packets.batch_info import Purpose
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkstorm import Config, Split
-from sparkstorm.batches.batch_plan import BatchPlan
-from sparkstorm.batches.sizing import BatchSizer
+from sparkstorm.batches.planning.batch_plan import BatchPlan
+from sparkstorm.batches.planning.sizing import BatchSizer
 from sparkstorm.packets.load import Load
 from sparkstorm.sources.planned import Outstanding, PlannedLoad
 from sparkstorm.sources.retry import RetryPolicy

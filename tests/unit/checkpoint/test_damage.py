@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sparkstorm as ss
-from sparkstorm.batches.batch_plan import BatchPlan
 from sparkstorm.batches.journal import Journal
+from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import LocalFiles, MemoryFiles
 from sparkstorm.checkpoint.holder import Holder

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkstorm.batches.batch_plan import BatchPlan
 from sparkstorm.batches.journal import Journal
+from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import CheckpointFiles, MemoryFiles
 from sparkstorm.checkpoint.heartbeat import Heartbeat

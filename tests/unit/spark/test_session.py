@@ -8,7 +8,7 @@ from pyspark import SparkConf
 import sparkstorm as ss
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
-from sparkstorm.spark.driver.session import check_conf
+from sparkstorm.spark.driver.self_test import check_conf
 from sparkstorm.testing import LogSpout
 
 

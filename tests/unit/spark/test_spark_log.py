@@ -34,12 +34,12 @@ def test_a_new_checkpoint_has_none() -> None:
 
 @pytest.mark.parametrize("cut", [0, 1, len(COMMIT) // 2, len(COMMIT) - 1])
 def test_a_commit_that_was_cut_is_named(cut: int) -> None:
-    with pytest.raises(CheckpointError, match=r"file spark/commits/2 is damaged.*Delete it"):
+    with pytest.raises(CheckpointError, match=r"file spark/commits/2 is damaged.*Delete the file"):
         read_spark_log(logs(3, 3, commits=COMMIT[:cut]))
 
 
 @pytest.mark.parametrize("cut", [0, 1, len(OFFSET) // 2, len(OFFSET) - 1])
-@pytest.mark.parametrize(("committed", "mend"), [(2, "Delete it"), (3, "Restore the whole")])
+@pytest.mark.parametrize(("committed", "mend"), [(2, "Delete the file"), (3, "Restore the whole")])
 def test_an_offset_that_was_cut_is_named(cut: int, committed: int, mend: str) -> None:
     """It can be done without as long as its batch is not committed."""
     with pytest.raises(CheckpointError, match=rf"file spark/offsets/2 is damaged.*{mend}"):

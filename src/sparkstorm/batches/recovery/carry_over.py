@@ -9,7 +9,7 @@ from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import U64
 from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.acking.tally import RootRange, TallyResult, locate
-from sparkstorm.batches.batch_plan import BatchPlan
+from sparkstorm.batches.planning.batch_plan import BatchPlan
 
 __all__ = [
     "carried",

@@ -7,7 +7,7 @@ from typing import final
 
 from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.tally import RootRange, merge_ranges
-from sparkstorm.batches.batch_plan import BatchPlan
+from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.batches.recovery.carry_over import carried, join_rows, pairs_of, split_rows
 from sparkstorm.errors import CheckpointError
 from sparkstorm.packets.failures import pack_failed, unpack_failed

@@ -12,10 +12,10 @@ from typing import final
 
 from sparkstorm.acking.ledger import Ledger, Verdicts
 from sparkstorm.batches.batch import Batch, Event, Phase
-from sparkstorm.batches.batch_plan import BatchPlan
 from sparkstorm.batches.fault import NO_PLAN, Fault
 from sparkstorm.batches.journal import Journal
-from sparkstorm.batches.planner import BatchPlanner
+from sparkstorm.batches.planning.batch_plan import BatchPlan
+from sparkstorm.batches.planning.planner import BatchPlanner
 from sparkstorm.batches.recovery.carry_over import carry_over
 from sparkstorm.batches.recovery.decision import Decision
 from sparkstorm.batches.recovery.outcome import BatchOutcome

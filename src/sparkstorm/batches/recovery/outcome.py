@@ -7,8 +7,8 @@ from typing import final
 
 from sparkstorm.acking.ledger import Verdicts
 from sparkstorm.acking.tally import RootRange
-from sparkstorm.batches.batch_plan import BatchPlan
-from sparkstorm.batches.left_out import LeftOut
+from sparkstorm.batches.planning.batch_plan import BatchPlan
+from sparkstorm.batches.poisons.left_out import LeftOut
 from sparkstorm.batches.recovery.carry_over import ended_by, join_rows, split_rows
 from sparkstorm.packets.packet import Packet
 from sparkstorm.tasks.acker import decode_result

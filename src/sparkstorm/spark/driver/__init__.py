@@ -1,1 +1,1 @@
-"""Runs in the driver's own Python process."""
+"""Code of the driver's own Python process."""

@@ -1,4 +1,4 @@
-"""What went wrong, out of the many lines of a Spark error."""
+"""Find the cause in the many lines of a Spark error."""
 
 import re
 
@@ -13,9 +13,10 @@ _ABORTED = re.compile(r"Job (?:aborted|\S+ cancelled)[^\n]*")
 
 
 def cause_of(error: BaseException) -> str:
-    """Return it in one line: the last error of a worker's traceback, if there is one.
+    """Return the cause of an error in a line.
 
-    Of Java's exceptions, each the cause of the one before, it is the last.
+    The cause is the last error of a worker's Python traceback, if the text holds a traceback; else
+    a worker's death; else the last in Java's chain of exceptions.
     """
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -31,16 +32,16 @@ def cause_of(error: BaseException) -> str:
 
 
 def is_death_of_worker(error: BaseException) -> bool:
-    """Whether a process has died that worked for Spark: an accident, unless it happens again."""
+    """Whether a worker process died: an accident, unless another dies in the same way."""
     return _WORKER_DIED.search(str(error)) is not None
 
 
 def is_fault_of_state_store(error: BaseException) -> bool:
-    """Whether Spark could not read or write state: no message is to blame, whichever it was."""
+    """Whether Spark could not read or write state. Then no message is to blame."""
     return _STATE_STORE.search(str(error)) is not None and not is_death_of_worker(error)
 
 
 def _innermost(chain: list[str]) -> str:
-    """The last of Java's causes, and the name of the innermost that Spark has a name for."""
+    """Return the last of Java's causes, with the innermost error name that Spark has given."""
     names = [name for cause in chain for name in _SPARKS_NAME.findall(cause)]
     return chain[-1] if not names or names[-1] in chain[-1] else f"{chain[-1]} {names[-1]}"

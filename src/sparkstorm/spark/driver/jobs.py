@@ -1,15 +1,15 @@
-"""The Spark jobs of one micro-batch: the batch itself, and probes on a copy of its plan.
+"""The Spark jobs of a micro-batch: the batch itself, and probes on a copy of its plan.
 
-Spark keeps what the finished stages of a failed job have written, and uses it in the next action
-on the same frame. For the batch itself that is welcome: what is left out only grows, and stages
-leave out what they are still handed. A probe must not leave such remains, nor must the state that
-it writes count. So it runs on a copy of the physical plan: new exchanges, and new state whose ids
+When a job fails, Spark keeps the outputs of finished stages, and the next action on the same frame
+uses the outputs. For the batch itself that is welcome: the excluded messages only grow in number,
+and each stage leaves them out of its input. A probe must leave no output behind, and its state must
+not count. So a probe runs on a copy of the physical plan: new exchanges, and new state whose ids
 Spark never hears of.
 
-A batch that is run again from its beginning must not find such remains either: with
-``exactly-once``, after a failure in it; with any guarantee, if Spark ran a stage with state twice
-and the runs differ (:mod:`sparkstorm.tasks.state_runs`). Then :meth:`BatchJobs.roll_back` makes
-Spark forget them, and the ids of the state that was written.
+A repeat of the whole batch must not find earlier outputs either. With ``exactly-once`` a batch is
+repeated after a failure in it. With any guarantee a batch is repeated if Spark ran a stage with
+state twice and the runs differ (:mod:`sparkstorm.tasks.state_runs`). Then
+:meth:`BatchJobs.roll_back` makes Spark forget the outputs, and the ids of the written states.
 """
 
 import threading
@@ -38,7 +38,7 @@ __all__ = ["BatchJobs"]
 
 @final
 class BatchJobs:
-    """Runs actions of one micro-batch; to be used on the thread that Spark calls us on."""
+    """Runs actions of a micro-batch, on the thread on which Spark calls ``foreachBatch``."""
 
     def __init__(self, frame: DataFrame, query: StreamingQuery) -> None:
         self._frame = frame
@@ -46,12 +46,12 @@ class BatchJobs:
         self._context = frame.sparkSession.sparkContext
 
     def run(self, info: BatchInfo, limit_secs: float) -> list[bytes]:
-        """Run an action; return the rows of the last stage, none if it is a probe.
+        """Run an action; return the rows of the last stage, or none for a probe.
 
         Raises:
-            JobError: the job failed, or took longer than the limit.
-            BatchError: Spark could not load or write the state, or start Python workers. Like any
-                other error, it is no message's fault.
+            JobError: the job failed, or ran over the limit.
+            BatchError: Spark could not load or write the state, or start Python workers. No message
+                is to blame.
         """
         self._context.setLocalProperty(BATCH_PROPERTY, info.to_json())
         limit = _TimeLimit(limit_secs, self._cancel)
@@ -63,9 +63,9 @@ class BatchJobs:
                 self._probe()
                 return []
         except (Py4JJavaError, CapturedException) as error:
-            if is_stopped(self._context):
+            if is_stopped(self._context):  # no job can run: the supervisor sees to that
                 raise
-            if limit.expired:
+            if limit.expired:  # before any other cause: a cancelled job fails in many ways
                 raise JobError(f"it took longer than {limit_secs:.1f} s", hung=True) from error
             if (failure := start_failure(error)) is not None:
                 raise BatchError(failure.value) from error
@@ -74,27 +74,29 @@ class BatchJobs:
             raise JobError(cause_of(error)) from error
 
     def roll_back(self) -> None:
-        """Make Spark forget what the actions so far have written: outputs of stages, and state.
+        """Make Spark forget all that actions have written so far: outputs of stages, and state.
 
-        The next one runs everything again, on the state as of the last committed batch.
+        The next action runs every stage again, on the state of the last committed batch.
         """
         plan = self._plan()
-        cleaner = cleaner_of(self._context).get()  # check_conf has seen to it that there is one
+        cleaner = cleaner_of(self._context).get()  # check_conf refuses a session without a cleaner
         for shuffle in _shuffles_of(plan.execute()):
             cleaner.doCleanupShuffle(shuffle, True)
+        # Of two states of a partition Spark commits the first: forgetting outputs is not enough.
         for operator in _stateful_operators(plan):
             operator.checkpointInfoAccumulator().reset()
 
     def states(self, plan: Plan) -> Mapping[Place, int]:
-        """Return how many states Spark has of each partition: of which it would commit one.
+        """Return how many states Spark has of each partition; Spark would commit any of them.
 
-        Normally there is one of each, which one question per stage shows.
+        Normally there is a single state each, and a single call to the JVM per stage shows it.
         """
         stages = [n for n, stage in enumerate(plan.stages) if stage.kind is StageKind.STATE]
         found: dict[Place, int] = {}
         for stage, operator in zip(stages, _stateful_operators(self._plan()), strict=True):
             infos = operator.checkpointInfoAccumulator().value()
             owners: list[int] = list(range(plan.partitions))
+            # Asking each info costs a call to the JVM; as many infos as partitions are one each.
             if infos.size() != plan.partitions:
                 owners = [infos.get(index).partitionId() for index in range(infos.size())]
             counted = Counter(owners)
@@ -102,10 +104,11 @@ class BatchJobs:
         return found
 
     def _probe(self) -> None:
+        # count() of the copy's RDD runs every stage, and brings no rows into Python.
         self._plan().clone().execute().count()
 
     def _plan(self) -> Any:
-        """The physical plan of the running micro-batch."""
+        """Return the physical plan of the running micro-batch."""
         return physical_plan(self._query)
 
     def _cancel(self) -> None:
@@ -114,7 +117,10 @@ class BatchJobs:
 
 @final
 class _TimeLimit:
-    """Calls ``cancel`` again and again once the time is over: a job may not have begun yet."""
+    """Calls ``cancel`` when the time is over, and again every second.
+
+    Repeated, because the job may not have begun at the first call.
+    """
 
     _AGAIN_SECS = 1.0
 
@@ -141,7 +147,7 @@ class _TimeLimit:
 
 
 def _shuffles_of(rdd: Any) -> set[int]:
-    """The ids of all shuffles that lead to an RDD."""
+    """Return the ids of all shuffles that an RDD depends on."""
     found: set[int] = set()
     seen: set[int] = set()
     waiting = [rdd]
@@ -160,13 +166,13 @@ def _shuffles_of(rdd: Any) -> set[int]:
 
 
 def _stateful_operators(plan: Any) -> list[Any]:
-    """The operators of a physical plan that keep state, in the order of the plan's stages."""
+    """Return a physical plan's operators that keep state, in the order of the plan's stages."""
     found = [operator for operator in _operators_of(plan) if _keeps_state(operator)]
     return found[::-1]  # the root of a physical plan is its last stage
 
 
 def _operators_of(plan: Any) -> Iterator[Any]:
-    """An operator of a physical plan, and all below it."""
+    """Yield an operator of a physical plan, and all operators below."""
     yield plan
     children = plan.children()
     for index in range(children.size()):

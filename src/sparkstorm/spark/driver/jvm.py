@@ -1,4 +1,4 @@
-"""The JVM that Spark's driver runs in: whether it lives, and what to do when it does not."""
+"""The JVM of Spark's driver: whether it lives, and the cleaning up after its end."""
 
 import logging
 import signal
@@ -37,46 +37,47 @@ class Jvm:
         self._quiet_its_end()
 
     def is_gone(self) -> bool:
-        """Whether it has ended, or cannot be reached any more."""
+        """Whether the JVM has ended, or cannot be reached any more."""
         if self._process is not None and self._process.poll() is not None:
             return True
-        try:
+        try:  # any call will do: of a JVM that others started only the connection tells
             self._gateway.jvm.java.lang.System.nanoTime()
         except (Py4JError, OSError):
             return True
         return False
 
     def context_is_stopped(self) -> bool:
-        """Whether somebody stopped the Spark context, so that no query can run on it."""
+        """Whether somebody stopped the Spark context, so no query can run."""
         return is_stopped(self._context)
 
     def renew_workers(self) -> None:
-        """Let Spark start the Python workers of the next query in another way than until now.
+        """Make Spark use new factories of Python workers for the next query.
 
-        Each executor, and the driver, keep one factory of workers for each environment that workers
-        are started with. So another variable makes another factory, wherever the broken one is.
+        Each executor, and the driver, keep one factory for each environment of the workers. A
+        factory can break for good (:class:`StartFailure`), so a changed variable leads around every
+        broken one.
         """
         environment = worker_environment(self._context)
         environment[_GENERATION] = str(int(environment.get(_GENERATION, "1")) + 1)
 
     def lost(self) -> SparkLostError:
-        """Return the error that says how it ended.
+        """Return the error that says how the JVM ended.
 
         >>> _ending(-9), _ending(52), _ending(None)
         ('it was ended by SIGKILL', 'it exited with code 52', 'it cannot be reached any more')
         """
         code = None
         if self._process is not None:
-            with suppress(TimeoutExpired):  # its connections end a moment before it does
+            with suppress(TimeoutExpired):  # connections end a moment before the process
                 code = self._process.wait(_END_SECS)
         return SparkLostError(f"the JVM that Spark runs in has ended: {_ending(code)}")
 
     @contextmanager
     def told_if_gone(self) -> Iterator[None]:
-        """Say so, if an error that comes up within is only that it is gone.
+        """Turn errors within the block into :class:`SparkLostError` if the JVM is gone.
 
         Raises:
-            SparkLostError: it is.
+            SparkLostError: the JVM is gone.
         """
         try:
             yield
@@ -86,9 +87,9 @@ class Jvm:
             raise
 
     def _quiet_its_end(self) -> None:
-        """Keep PySpark from printing the traces of connections that end with the JVM.
+        """Keep PySpark from printing a trace for each connection that ends with the JVM.
 
-        One error that says so is enough, and whoever had called the JVM gets an exception, too.
+        One error is enough, and each caller of the JVM gets an exception besides.
         """
         logging.getLogger().addFilter(_is_not_py4j)
         accumulators = accumulator_server(self._context)
@@ -104,7 +105,7 @@ class Jvm:
 
 
 def stop_session(session: SparkSession) -> None:
-    """Stop a session; if its JVM is gone, only forget it, so that another one can be started."""
+    """Stop a session. If the JVM is gone, make PySpark forget the session, so another can start."""
     if not Jvm(session).is_gone():
         session.stop()
         return

@@ -1,4 +1,4 @@
-"""Whether this machine has more to do than it can."""
+"""Tell whether this machine has more work than cores."""
 
 import os
 from pathlib import Path
@@ -10,12 +10,12 @@ _LOAD = Path("/proc/loadavg")
 
 
 def overload() -> str | None:
-    """Return a sentence that says so if this machine is overloaded, else None."""
+    """Return a sentence for people if this machine is overloaded, else None."""
     return sentence(_wanting(), os.cpu_count() or 1)
 
 
 def sentence(wanting: float, cores: int) -> str | None:
-    """Return the sentence for so many processes that want so many cores.
+    """Return the sentence for a number of processes and a number of cores.
 
     >>> sentence(23.4, 4)
     'this machine is overloaded: 23 processes want its 4 cores'
@@ -28,9 +28,10 @@ def sentence(wanting: float, cores: int) -> str | None:
 
 
 def _wanting() -> float:
-    """How many processes want a core: the mean of a minute, or those of now if they are more.
+    """Return how many processes want a core.
 
-    In the first minute of a burst its mean is still low. Only Linux tells those of now.
+    The number is the last minute's mean, or the present number if higher: when a burst begins, the
+    mean is still low. Only Linux tells the present number.
     """
     if not _LOAD.exists():
         return os.getloadavg()[0]

@@ -1,4 +1,4 @@
-"""One life of the streaming query: from its start to the moment when Spark ends it."""
+"""A life of the streaming query: from the start until Spark ends the query."""
 
 from typing import Any, final
 
@@ -17,14 +17,14 @@ __all__ = ["Query"]
 
 @final
 class Query:
-    """Starts the query of a plan on a checkpoint when it is made.
+    """A streaming query, started when the object is made.
 
     Args:
         plan: the topology's plan.
         session: the session that was given or made.
         checkpoint: the checkpoint folder.
         coordinator: gets the outcomes of batches.
-        link: what the reader process asks.
+        link: the link on which the reader process asks.
     """
 
     def __init__(
@@ -45,23 +45,24 @@ class Query:
             .option("checkpointLocation", f"{checkpoint.rstrip('/')}/spark")
             .start()
         )
+        # Spark may call the first batch before start() returns: it waits for its query.
         self._batches.attach(self._query)
 
     @property
     def is_active(self) -> bool:
-        """Whether it runs."""
+        """Whether Spark runs the query."""
         return bool(self._query.isActive)
 
     @property
     def fault(self) -> SparkstormError | None:
-        """What its batches raised on purpose, if they did."""
+        """The error raised by sparkstorm within a batch, if any."""
         return self._batches.error
 
     def exception(self) -> BaseException | None:
-        """What Spark says it ended with."""
+        """Return Spark's reason for the end of the query, if any."""
         return self._query.exception()
 
     def stop(self) -> None:
-        """Stop it, and the job that runs."""
+        """Stop the query, and the running job."""
         self._batches.stop()
         self._query.stop()

@@ -1,4 +1,4 @@
-"""When a query that Spark ended is started again."""
+"""Decide when to restart a query after Spark ended it."""
 
 from dataclasses import replace
 from typing import final
@@ -16,11 +16,11 @@ _LONGEST_PATIENT_WAIT_SECS = 15.0
 class Restarts:
     """Counts restarts, and says how long to wait before the next; takes the time as an argument.
 
-    They are counted anew after the query was healthy for long enough. Its healthy time begins when
-    it first asks for a new batch, since then it is done with the one it failed on.
+    The count begins anew after the query was healthy for long enough. Health begins when the query
+    first asks for a new batch: then the batch on which it failed is done.
 
-    A failure that goes away by itself is not counted. The next restarts are given so much time, and
-    all of it again as soon as one of them gets a batch done.
+    Failures that go away by themselves have no count but a time limit: from the first of them until
+    the next healthy moment.
 
     >>> restarts = Restarts(Config(query_max_restarts=1, query_restart_window_secs=60))
     >>> restarts.wait_after_failure(0.0) is None, restarts.wait_after_failure(1.0)
@@ -50,13 +50,13 @@ class Restarts:
             self._healthy_since = now
 
     def wait_after_failure(self, now: float) -> float | None:
-        """Count a failure; return the seconds to wait before the restart, None to give up."""
+        """Count a failure; return the seconds to wait before the restart, or None to give up."""
         self._end_of_health(now)
         self.count += 1
         return self._policy.delay(attempt=self.count, key=self.count)
 
     def wait_patiently(self, now: float) -> float | None:
-        """Return the seconds to wait after a failure that goes away by itself, None to give up."""
+        """Return the seconds to wait after a failure that goes away by itself; None to give up."""
         self._end_of_health(now)
         if self._patient_since is None:
             self._patient_since, self._patient_count = now, 0

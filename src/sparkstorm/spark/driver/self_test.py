@@ -1,4 +1,7 @@
-"""Whether the Spark that runs has the private parts that we lean on; found out once per build."""
+"""Check that the running Spark fits a plan: its private parts, once for each build.
+
+Its settings.
+"""
 
 import pydoc
 from collections.abc import Sequence
@@ -6,36 +9,53 @@ from typing import Any
 
 import pyspark
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from sparkstorm.errors import EnvironmentFault
+from sparkstorm.errors import ConfigError, EnvironmentFault
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.internals import NEEDS, Need, Vital, gateway_of
 from sparkstorm.texts.logs import logger_of
 
-__all__ = ["check_internals", "judge", "missing"]
+__all__ = ["check_conf", "check_spark", "judge", "missing"]
 
 _logger = logger_of(__name__)
 
 _FOUND: dict[str, tuple[Need, ...]] = {}
-"""What is missing, by the build of Spark."""
+"""The missing parts, by the build of Spark."""
 
 
-def check_internals(session: SparkSession, plan: Plan) -> None:
-    """Say what a topology must do without on this Spark.
+def check_spark(session: SparkSession, plan: Plan) -> None:
+    """Check that Spark can keep the plan's guarantee; warn of features that are missing.
 
     Raises:
-        EnvironmentFault: its results could be wrong.
+        EnvironmentFault: a private part is missing, so the topology's results could be wrong.
+        ConfigError: a setting forbids roll-backs, and the plan may need one.
     """
     build = _build(session.sparkContext)
     if build not in _FOUND:
         _FOUND[build] = missing(session.sparkContext, NEEDS)
     judge(_FOUND[build], plan, build)
+    check_conf(session.sparkContext.getConf(), plan)
+
+
+def check_conf(conf: SparkConf, plan: Plan) -> None:
+    """Check that Spark's settings allow the plan's guarantee.
+
+    Raises:
+        ConfigError: the plan may roll a batch back, and Spark could not forget the batch's outputs.
+    """
+    tracking = conf.get("spark.cleaner.referenceTracking", "true") or "true"
+    if plan.rolls_back and tracking.lower() == "false":
+        raise ConfigError(
+            "spark.cleaner.referenceTracking=false: a batch could not be rolled back, which a "
+            "topology with state, or processing.guarantee exactly-once, may need. Leave that "
+            "setting out"
+        )
 
 
 def missing(context: SparkContext, needs: Sequence[Need]) -> tuple[Need, ...]:
-    """Return those that this Spark does not have."""
+    """Return the needs that the running Spark does not meet."""
     java = gateway_of(context)
     return tuple(
         need for need in needs if not (_has(java, need) if need.is_java else _knows(context, need))
@@ -43,7 +63,7 @@ def missing(context: SparkContext, needs: Sequence[Need]) -> tuple[Need, ...]:
 
 
 def judge(lacking: Sequence[Need], plan: Plan, build: str) -> None:
-    """Refuse a topology that needs what is missing for its results; warn of the rest.
+    """Refuse a topology whose results depend on a missing part; warn of other missing parts.
 
     Raises:
         EnvironmentFault: the topology is refused.
@@ -71,7 +91,7 @@ def _told(needs: Sequence[Need]) -> str:
 
 
 def _build(context: SparkContext) -> str:
-    """Name the build: a vendor's has the number of a version, but another revision."""
+    """Name the build. A vendor's build has Spark's version number, but another revision."""
     try:
         revision = str(gateway_of(context).jvm.org.apache.spark.SparkBuildInfo.spark_revision())
     except (Py4JError, TypeError):
@@ -80,7 +100,7 @@ def _build(context: SparkContext) -> str:
 
 
 def _knows(context: SparkContext, need: Need) -> bool:
-    """Whether PySpark has an attribute: a class, or what its objects are made with."""
+    """Whether PySpark has an attribute: of a class, or set in the class's ``__init__``."""
     owner = pydoc.locate(need.owner)
     if owner is SparkContext:
         return hasattr(context, need.name)
@@ -89,7 +109,7 @@ def _knows(context: SparkContext, need: Need) -> bool:
 
 
 def _has(gateway: Any, need: Need) -> bool:
-    """Whether the JVM has a class, and a public method of it."""
+    """Whether the JVM has a class, and a public method of the class."""
     jvm = gateway.jvm
     try:
         owner = jvm.java.lang.Class.forName(need.owner)

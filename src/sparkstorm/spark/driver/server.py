@@ -1,4 +1,4 @@
-"""Answers the reader process: what Spark asks of a source, put to the coordinator."""
+"""Answers the reader process: puts Spark's questions to the coordinator."""
 
 import pickle
 import time
@@ -16,12 +16,12 @@ _LOOK_AGAIN_SECS = 0.05
 
 @final
 class PlanServer:
-    """The questions of :mod:`link`, answered.
+    """Answers the questions of :mod:`link`, on the link's threads.
 
     Attributes:
-        stopping: set it, and no more batches are planned.
-        fault: what the coordinator raised on purpose; the reader process only hears its text.
-        was_asked_for_more: whether Spark asked for a new batch; may be set back.
+        stopping: when set, no more batches are planned.
+        fault: the coordinator's error; the reader process only hears the error's text.
+        was_asked_for_more: whether Spark asked for a new batch; the supervisor sets it back.
     """
 
     def __init__(self, coordinator: Coordinator) -> None:
@@ -35,7 +35,7 @@ class PlanServer:
         try:
             return self._answer(question)
         except SparkstormError as error:
-            self.fault = error
+            self.fault = error  # the link carries texts: the supervisor needs the error's type
             raise
 
     def _answer(self, question: dict[str, Any]) -> Answer:
@@ -48,7 +48,10 @@ class PlanServer:
                 raise InternalError(f"the reader asked {other!r}")
 
     def _latest(self, start: int) -> int:
-        """Wait up to a second for a batch; idle, Spark would otherwise ask a hundred times."""
+        """Wait up to a second for a batch, then answer without one.
+
+        An immediate answer would make an idle Spark ask a hundred times a second.
+        """
         self.was_asked_for_more = True
         deadline = time.monotonic() + _LONG_POLL_SECS
         while not self.stopping:
@@ -56,8 +59,9 @@ class PlanServer:
                 return start + 1
             left = deadline - time.monotonic()
             if left <= 0:
-                # Spark runs its first batch whatever its end is, so there has to be one
+                # Spark runs batch 0 of a new checkpoint even without data, so plan an empty one
                 return start + (start == 0 and self._coordinator.next_batch(0, even_empty=True))
+            # Retries and ticks fall due without an arrival, so look again now and then.
             self._coordinator.arrived.wait(min(left, _LOOK_AGAIN_SECS))
         return start
 

@@ -1,4 +1,4 @@
-"""The Spark session: make one, or check one that is given. Each setting says why it matters."""
+"""Make a Spark session, or check a given session. Each setting has a reason."""
 
 import os
 import shutil
@@ -7,12 +7,10 @@ import sys
 import warnings
 from typing import Any
 
-from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from sparkstorm.errors import ConfigError, EnvironmentFault
 from sparkstorm.java import find_java
-from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.internals import (
     LOCAL_FILE_MANAGER,
     ROCKSDB_PROVIDER,
@@ -24,7 +22,6 @@ from sparkstorm.spark.internals import (
 __all__ = [
     "CORE_SETTINGS",
     "SQL_SETTINGS",
-    "check_conf",
     "check_given",
     "is_local",
     "make_session",
@@ -48,7 +45,7 @@ CORE_SETTINGS: dict[str, tuple[str, str]] = {
         "a topology of more than this many bytes is broadcast, which stateful stages cannot read",
     ),
 }
-"""Settings of the Spark context, with the reason: fixed when it starts."""
+"""Settings of the Spark context, with the reason. They are fixed at the start."""
 
 SQL_SETTINGS: dict[str, str] = {
     "spark.sql.adaptive.enabled": "false",
@@ -61,15 +58,15 @@ SQL_SETTINGS: dict[str, str] = {
 }
 """Settings of the query's own session.
 
-``wholeStage`` is off because Java that is generated for a whole stage pays where there are many
-rows. Ours are packets, some dozens a batch: word count takes a tenth less CPU without it.
+``wholeStage`` is off: generated Java pays where there are many rows, but packets are few. Word
+count takes a tenth less CPU without generated code.
 """
 
 _DAEMON = "sparkstorm.spark.worker.daemon"
 
 
 def is_local(master: str) -> bool:
-    """Whether the tasks run in the driver's own JVM, not in executors of their own.
+    """Whether tasks run in the driver's own JVM, without executors.
 
     >>> is_local("local"), is_local("local[*]"), is_local("local-cluster[2,1,1024]")
     (True, True, False)
@@ -78,12 +75,13 @@ def is_local(master: str) -> bool:
 
 
 def make_session(name: str, master: str = "local[*]") -> SparkSession:
-    """Start Spark with the settings that matter.
+    """Start Spark with sparkstorm's settings.
 
     Raises:
         EnvironmentFault: Java is missing or too old, or its temporary files have too long a path.
     """
     find_java()
+    # Spark would start workers with the first python3 on the PATH, which may lack our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = (
         SparkSession.builder.appName(name)
@@ -93,7 +91,7 @@ def make_session(name: str, master: str = "local[*]") -> SparkSession:
     )
     for key, (value, _) in CORE_SETTINGS.items():
         builder = builder.config(key, value)
-    if is_local(master):  # executors elsewhere get our package too late for it
+    if is_local(master):  # a remote executor needs its daemon before it has our package
         builder = builder.config("spark.python.daemon.module", _DAEMON)
     session = _started(builder)
     session.sparkContext.setLogLevel("ERROR")
@@ -117,12 +115,12 @@ def _started(builder: Any) -> SparkSession:
 
 
 def write_no_crc_files(session: SparkSession) -> None:
-    """Let this JVM write local files without a ``.crc`` file of Hadoop's beside each.
+    """Let this JVM write local files without Hadoop's ``.crc`` file beside each.
 
-    Without Hadoop's native library each file starts a ``chmod``, and so does its ``.crc`` file: a
-    batch with state started a dozen processes, and waited for most of them. Spark 4.3 keeps
-    checksums of the state by itself. All local files of the JVM are meant, so it is not for
-    sessions that the user made.
+    Without Hadoop's native library each file starts a ``chmod`` process, and so does each ``.crc``
+    file: a batch with state started a dozen processes and waited for most of them. Spark 4.3 keeps
+    checksums of the state itself. The setting holds for all local files of the JVM, so sparkstorm
+    never makes it on a user's session.
     """
     hadoop = gateway_of(session.sparkContext).jvm.org.apache.hadoop.fs
     configuration = hadoop_configuration(session.sparkContext)
@@ -130,16 +128,19 @@ def write_no_crc_files(session: SparkSession) -> None:
 
 
 def running_session() -> SparkSession | None:
-    """The session of this process, if Spark runs in it: it is whoever's started it, not ours."""
+    """Return the session of this process, or None if Spark does not run here.
+
+    The caller must not stop the session: somebody else started it.
+    """
     return None if active_context() is None else SparkSession.builder.getOrCreate()
 
 
 def check_given(given: SparkSession) -> None:
-    """Make sure that a topology can run on a session that the user made.
+    """Check that a topology can run on a session that the user made.
 
     Raises:
-        ConfigError: it is a Spark Connect session.
-        EnvironmentFault: its workers run another Python than this, which lacks a package.
+        ConfigError: a Spark Connect session was given.
+        EnvironmentFault: the workers run another Python, and a package is missing there.
     """
     if not hasattr(given, "sparkContext") or type(given).__module__.startswith(
         "pyspark.sql.connect"
@@ -153,23 +154,8 @@ def check_given(given: SparkSession) -> None:
         _check_python(theirs, shipped=not is_local(str(given.sparkContext.master)))
 
 
-def check_conf(conf: SparkConf, plan: Plan) -> None:
-    """Make sure that Spark's settings allow what a topology needs.
-
-    Raises:
-        ConfigError: a batch may have to be rolled back, and Spark could not forget its outputs.
-    """
-    tracking = conf.get("spark.cleaner.referenceTracking", "true") or "true"
-    if plan.rolls_back and tracking.lower() == "false":
-        raise ConfigError(
-            "spark.cleaner.referenceTracking=false: a batch could not be rolled back, which a "
-            "topology with state, or processing.guarantee exactly-once, may need. Leave that "
-            "setting out"
-        )
-
-
 def query_session(given: SparkSession, partitions: int, checkpoint: str) -> SparkSession:
-    """Return a session of its own for the query, on the given session's context."""
+    """Return a new session for the query, on the given session's context."""
     missing = [
         f"{key}={value} ({why})"
         for key, (value, why) in CORE_SETTINGS.items()
@@ -181,11 +167,12 @@ def query_session(given: SparkSession, partitions: int, checkpoint: str) -> Spar
             "it starts: " + "; ".join(missing),
             stacklevel=3,
         )
-    session = given.newSession()
+    session = given.newSession()  # so that the settings are not those of the user's own queries
     for key, value in SQL_SETTINGS.items():
         session.conf.set(key, value)
     session.conf.set("spark.sql.shuffle.partitions", str(partitions))
     if "://" not in checkpoint or checkpoint.startswith("file:"):
+        # Spark's default renames by a process for each file, where Hadoop's native code is missing.
         session.conf.set("spark.sql.streaming.checkpointFileManagerClass", LOCAL_FILE_MANAGER)
     return session
 
@@ -205,7 +192,7 @@ def with_retries(master: str) -> str:
 
 def _check_python(theirs: str, *, shipped: bool) -> None:
     needed = ["cloudpickle", "numpy", "pandas", "pyarrow", "pydantic"]
-    if not shipped:  # local workers get nothing sent
+    if not shipped:  # ship() sends the package to a cluster's executors only
         needed.append("sparkstorm")
     command = [theirs, "-c", f"import {', '.join(needed)}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
@@ -218,5 +205,5 @@ def _check_python(theirs: str, *, shipped: bool) -> None:
 
 
 def spark_parallelism(session: Any) -> int:
-    """How many tasks the session runs at once."""
+    """Return how many tasks the session runs at once."""
     return int(session.sparkContext.defaultParallelism)

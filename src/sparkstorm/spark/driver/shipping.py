@@ -1,4 +1,4 @@
-"""What the executors need of us: the package itself, on a cluster whose Python lacks it."""
+"""Give executors missing Python modules: the package, and the script's folder."""
 
 import atexit
 import os
@@ -17,9 +17,9 @@ _SHIPPED: set[str] = set()
 
 
 def offer_script_folder() -> None:
-    """Let modules beside the script that is running be imported by local workers, too.
+    """Let local workers import modules from the folder of the running script.
 
-    To be called before Spark starts: its processes take the path from the environment.
+    Call this function before Spark starts: Spark's processes take the path from the environment.
     """
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     if script is None:
@@ -31,7 +31,10 @@ def offer_script_folder() -> None:
 
 
 def ship(session: SparkSession) -> None:
-    """Send the package to the executors, once per Spark application; local mode has it already."""
+    """Send the package to the executors, once per Spark application.
+
+    Local mode needs no sending.
+    """
     context = session.sparkContext
     if is_local(str(context.master)) or context.applicationId in _SHIPPED:
         return

@@ -1,4 +1,4 @@
-"""Why Spark could not start a Python worker: the world's faults, which go away with patience."""
+"""Why Spark could not start a Python worker: faults of the machine, which go away with patience."""
 
 import re
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ class StartFailure(Enum):
     """Why no Python worker started. The value is a sentence for people.
 
     Attributes:
-        DIED: the daemon, which forks the workers, has died. Spark notices with the next worker
-            that it wants, and starts another daemon.
-        STUCK: a daemon was killed before it had told its socket, and the task that waited for it
-            was cancelled meanwhile. The factory in Spark that has the daemon then believes that it
-            runs, and fails for ever.
-        LATE: a process did not connect within the 10 s that Spark gives it.
+        DIED: the daemon, which forks the workers, has died. Spark notices when it wants the next
+            worker, and starts another daemon.
+        STUCK: a daemon was killed before it had told its socket, and the task that waited for the
+            socket was cancelled meanwhile. Spark's worker factory takes the daemon for running, and
+            fails for ever.
+        LATE: a process did not connect within the 10 s that Spark allows.
     """
 
     DIED = (
@@ -42,10 +42,10 @@ class StartFailure(Enum):
 
 
 def start_failure(error: BaseException) -> StartFailure | None:
-    """Return why Spark could not start a Python worker; None if the error is another one.
+    """Return why Spark could not start a Python worker, or None for any other error.
 
-    A daemon that ends by an error of its own, such as a missing package, is another one: it will
-    end so again.
+    A daemon that ends by an error of its own, such as a missing package, gives None: a restart
+    would end in the same way.
     """
     text = "\n".join(_texts(error))
     if _STARTING.search(text) is None or _OWN_FAULT.search(text):
@@ -56,7 +56,7 @@ def start_failure(error: BaseException) -> StartFailure | None:
 
 
 def _texts(error: BaseException | None) -> Iterator[str]:
-    """What an error and its causes say; of Java's, the frames too, which their text may lack."""
+    """Yield the texts of an error and its causes, with Java's frames, which a text may lack."""
     while error is not None:
         yield str(error)
         yield java_stack(error)

@@ -1,4 +1,4 @@
-"""Keeps the query running: starts it again when Spark ends it, and says so when it cannot."""
+"""Keeps the query running: restarts the query when Spark ends it, up to a limit."""
 
 import threading
 import time
@@ -30,19 +30,19 @@ class Supervisor:
     """Watches the query from a thread of its own.
 
     1. If the JVM is gone, or its context was stopped, the run is broken.
-    2. If the query ended by a fault of the topology, or of ours, the run is broken.
-    3. If Spark ended it, it is started again on its checkpoint after a while. The coordinator goes
-       on as if nothing had happened: Spark asks for the batch that is not committed once more, and
-       for the next one after that.
-    4. If that happens too often, the run is broken. While Spark cannot start Python workers, which
-       is the machine's fault, it is not counted how often, but for how long nothing got done.
+    2. If the query ended by a fault of the topology or of sparkstorm, the run is broken.
+    3. If Spark ended the query, the supervisor restarts it on its checkpoint after a pause. The
+       coordinator notices no restart: Spark asks for the uncommitted batch once more, then for the
+       next.
+    4. If Spark ends the query too often, the run is broken. While Spark cannot start Python
+       workers, which is the machine's fault, the limit is a time without progress, not a count.
 
     Args:
         start_query: starts the query.
-        server: what the query's reader asks.
-        jvm: where it runs.
-        restarts: how often it may be started again.
-        broken: told once if the run cannot go on.
+        server: answers the query's reader.
+        jvm: the JVM in which the query runs.
+        restarts: decides on restarts.
+        broken: called once, with the error, if the run cannot go on.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class Supervisor:
         self._thread = threading.Thread(target=self._run, name="sparkstorm-query", daemon=True)
 
     def start(self) -> None:
-        """Start the query, and watch it from now on.
+        """Start the query, then the thread that watches it.
 
-        Spark asks Python processes already as it plans, which may die like any others; whatever
-        else keeps the query from starting is told at once.
+        Spark asks Python processes while it starts a query, and a process may die. Then the start
+        is repeated like a restart. Any other error is raised at once.
         """
         while self._query is None:
             try:
@@ -80,7 +80,7 @@ class Supervisor:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop watching, and stop the query if there is a JVM that could run it."""
+        """Stop watching, and stop the query if its JVM lives."""
         self._stopping.set()
         self._thread.join()
         if self._query is not None and not self._jvm.is_gone():
@@ -103,6 +103,7 @@ class Supervisor:
                 return
 
     def _look(self) -> None:
+        # The JVM first: without it every other question fails, and only hides the cause.
         if self._jvm.is_gone():
             raise self._jvm.lost()
         if self._server.was_asked_for_more:
@@ -113,11 +114,11 @@ class Supervisor:
             self._check_fault()
             self._restart()
         except (PySparkException, Py4JError, OSError) as error:
-            if not self._jvm.is_gone():  # else the next look says so
+            if not self._jvm.is_gone():  # else the next look raises
                 self._wait_or_give_up(error)
 
     def _check_fault(self) -> None:
-        """Raise what is nobody's fault but the topology's or ours: a restart does not mend it."""
+        """Raise an error of the topology or of sparkstorm: a restart does not mend it."""
         fault = self._server.fault or (self._query.fault if self._query is not None else None)
         if fault is not None and not isinstance(fault, BatchError):
             raise fault
@@ -126,6 +127,7 @@ class Supervisor:
 
     def _restart(self) -> None:
         if self._query is not None:
+            # A fault raised in a batch reaches Spark only as a text: prefer the error itself.
             error = self._query.fault or self._query.exception()
             self._query = None
             self._wait_or_give_up(error or BatchError("it was stopped by somebody else"))
@@ -158,11 +160,11 @@ class Supervisor:
         return wait
 
     def _wait_counted(self, error: BaseException) -> float:
-        """Return how long to wait before a restart, of which there are only so many."""
+        """Return how long to wait before a restart; counts the restart."""
         wait = self._restarts.wait_after_failure(time.monotonic())
         cause = cause_of(error)
         if self._restarts.count == 1:
-            self._first_cause = cause  # later ones are often only what it left behind
+            self._first_cause = cause  # later failures often only follow from the first
         if wait is None:
             first = (
                 "" if cause == self._first_cause else f"the first time with: {self._first_cause}; "

@@ -1,1 +1,1 @@
-"""Runs in the process that Spark starts on the driver's host to plan the source."""
+"""Code of the reader process, which Spark starts on the driver's host to plan the source."""

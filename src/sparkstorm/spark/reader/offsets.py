@@ -19,7 +19,7 @@ _SCHEMA = pa.schema([pa.field("dest", pa.int32()), pa.field("loads", pa.binary()
 @final
 @dataclass
 class LoadPartition(InputPartition):
-    """What one partition has to read: loads, pickled by the driver."""
+    """The loads of one partition, pickled by the driver."""
 
     dest: int
     loads: bytes
@@ -27,7 +27,7 @@ class LoadPartition(InputPartition):
 
 @final
 class PlanReader(DataSourceStreamReader):
-    """Asks the driver what comes next; ``read`` only hands on what was planned.
+    """Asks the driver for the next batch and hands the planned loads to Spark.
 
     ``latestOffset(start)`` tells the driver that every batch before ``start`` is committed.
     """
@@ -36,16 +36,16 @@ class PlanReader(DataSourceStreamReader):
         self._link = link
 
     def initialOffset(self) -> dict[str, int]:
-        """A new checkpoint starts with batch 0."""
+        """Return batch 0: Spark asks when the checkpoint is new."""
         return {"batch": 0}
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """Return the end of the next batch, or ``start`` if there is none after a while."""
+        """Return the end of the next batch, or ``start`` if none is planned after a while."""
         head, _ = self._link.ask({"ask": "latest", "start": start["batch"]})
         return {"batch": head["end"]}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """Return what each partition of the batch reads."""
+        """Return the loads of each partition of the batch."""
         head, parts = self._link.ask({"ask": "partitions", "start": start["batch"]})
         return [
             LoadPartition(dest, loads)
@@ -53,15 +53,15 @@ class PlanReader(DataSourceStreamReader):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Hand on a partition's loads (on an executor)."""
+        """Hand on a partition's loads. Spark calls this on an executor."""
         if isinstance(partition, LoadPartition):
             dest = pa.array([partition.dest], pa.int32())
             loads = pa.array([partition.loads], pa.binary())
             yield pa.RecordBatch.from_arrays([dest, loads], schema=_SCHEMA)
-        gc.freeze()
+        gc.freeze()  # Spark's daemon collects after each task: keep its round short
 
     def commit(self, end: dict[str, int]) -> None:
-        """Nothing: ``latestOffset`` says it earlier."""
+        """Do nothing: the next ``latestOffset`` has told the driver already."""
 
     def stop(self) -> None:
         """Close the link."""

@@ -1,1 +1,1 @@
-"""Runs in the executors' Python processes."""
+"""Code of the executors' Python processes."""

@@ -1,8 +1,8 @@
-"""Spark's Python daemon with everything loaded that a worker needs.
+"""Spark's Python daemon, with all modules of a worker loaded.
 
-Workers are forked from it. One that replaces a killed worker then starts in milliseconds instead
-of importing pandas, pyarrow and ourselves anew, which takes a second on a quiet machine. Run by
-Spark as a module (``spark.python.daemon.module``).
+Spark runs this module (``spark.python.daemon.module``) and forks its workers from the daemon. So
+the replacement of a killed worker starts in milliseconds; importing pandas, pyarrow and sparkstorm
+anew takes a second on a quiet machine.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""What a worker process keeps between tasks: plans, bolts, state images."""
+"""A worker process's memory between Spark's tasks: plans, bolts, state images."""
 
 import atexit
 import contextlib
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _IDLE_SECS = 60.0
-"""As long as Spark keeps workers that nobody uses."""
+"""As long as Spark keeps idle workers."""
 
 _FREEZES_LEFT = [8]
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -49,10 +49,10 @@ class PlanPayload:
 
 @final
 class Workshops:
-    """A process's tasks of all topologies that it works for; several may run on one session.
+    """The tasks of all topologies that a process works for; several may run on one session.
 
-    Those of a topology that it has not worked for lately are told to clean up, and go: its run may
-    have ended, which nobody tells a worker.
+    Nobody tells a worker that a run has ended. So a topology that has had no work for a minute is
+    told to clean up, and dropped.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -67,7 +67,7 @@ class Workshops:
         if digest not in self._known:
             plan, classes = cloudpickle.loads(payload.data)
             self._known[digest], self._last = (Workshop(plan, owner_of_worker()), classes), ""
-        self._used[digest] = self._clock.monotonic()
+        self._used[digest] = self._clock.monotonic()  # before dropping: this one is not idle
         self._drop_idle()
         shop, classes = self._known[digest]
         if digest != self._last:  # another topology may have classes of the same names
@@ -85,7 +85,8 @@ class Workshops:
 
     def _drop_idle(self) -> None:
         now = self._clock.monotonic()
-        for digest in [one for one, used in self._used.items() if now - used > _IDLE_SECS]:
+        idle = [digest for digest, used in self._used.items() if now - used > _IDLE_SECS]
+        for digest in idle:
             del self._used[digest]
             shop, _ = self._known.pop(digest)
             shop.cleanup()
@@ -101,11 +102,11 @@ def workshop(payload: PlanPayload) -> Workshop:
 
 
 def batch_info() -> BatchInfo:
-    """Return what the driver says of the running batch.
+    """Return the driver's description of the running batch.
 
     Raises:
-        BatchError: the task is repeated in a probe. It has failed once, which is the answer;
-            trying again would only cost more workers.
+        BatchError: Spark repeats a task of a probe. The first failure answers the probe already;
+            another try would only cost more workers.
     """
     context = TaskContext.get()
     text = context.getLocalProperty(BATCH_PROPERTY) if context is not None else None
@@ -118,7 +119,7 @@ def batch_info() -> BatchInfo:
 
 
 def attempt_name() -> str:
-    """Name this run of a task among all that Spark makes of it."""
+    """Return a name for this run of a Spark task; no other run has the same."""
     context = TaskContext.get()
     return f"{context.taskAttemptId()}" if context is not None else ""
 
@@ -127,7 +128,7 @@ def settle_gc() -> None:
     """Take long-lived objects out of the cycle collector's sight.
 
     Spark's daemon collects after every task, which costs up to 90 ms in a process that has loaded
-    pyarrow and pandas. Called at the end of the first tasks of a process, when imports, plans and
+    pyarrow and pandas. Called at the end of a process's first tasks, when imports, plans and
     bolts are there to stay.
     """
     if _FREEZES_LEFT[0]:
@@ -137,9 +138,9 @@ def settle_gc() -> None:
 
 @cache
 def keep_memory() -> None:
-    """Let the C library keep freed memory for the next batch instead of giving it back.
+    """Let the C library keep freed memory for the next batch.
 
-    Each batch needs the same large arrays again; getting them page by page from the kernel took a
+    Each batch needs equally large arrays. Getting them page by page from the kernel again took a
     seventh of a worker's time. Where the C library is not glibc, nothing happens.
     """
     with contextlib.suppress(OSError, AttributeError):

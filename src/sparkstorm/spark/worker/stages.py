@@ -1,4 +1,4 @@
-"""The functions that Spark calls: one per kind of stage."""
+"""The functions that Spark calls in a worker, by kind of stage."""
 
 import pickle
 from collections.abc import Iterator
@@ -59,14 +59,14 @@ class StageFunction:
         )
         sent, reports = job.run(packets, loads)
         yield from to_batches(sent)
-        if job.batch.purpose is Purpose.BATCH:
+        if job.batch.purpose is Purpose.BATCH:  # reports of probes do not count
             self.told.add([*reports])
         settle_gc()
 
 
 @final
 class StageProcessor(StatefulProcessor):
-    """A stage with state, for ``transformWithState``: one key per partition."""
+    """A stage with state, for ``transformWithState``: each partition has a single key."""
 
     def __init__(
         self,
@@ -103,13 +103,13 @@ class StageProcessor(StatefulProcessor):
         sent, reports = job.run(packets)
         for home, data in sent:
             yield Row(dest=home, packet=data)
-        if job.batch.purpose is Purpose.BATCH:
+        if job.batch.purpose is Purpose.BATCH:  # reports of probes do not count
             run = StateRun((self._number, partition), fingerprint(packets, sent))
             self._told.add([*reports, run])
         settle_gc()
 
     def close(self) -> None:
-        """Nothing to close: bolts live on in the process."""
+        """Do nothing: bolts live on in the process."""
 
     def _store(self, namespace: str) -> ChunkStore:
         return TaskStore(self._state, namespace)

@@ -1,4 +1,4 @@
-"""Chunks and entries of state in Spark's state store."""
+"""The state of tasks in Spark's state store, as chunks and entries."""
 
 from collections.abc import Iterator
 from typing import Any, final
@@ -18,12 +18,13 @@ __all__ = ["PartitionState", "TaskStore"]
 class PartitionState:
     """The state variables of a partition: chunks, few and large, and entries, many and small.
 
-    A chunk is the value of a grouping key of its own, made of its name. To Spark a map of chunks
-    would be the obvious thing, but to declare a map costs a task 20 ms more in each batch: so much
-    is generated, and compiled, to encode its keys. Entries are iterated over, so they are a map.
+    Each chunk is the value of a grouping key of its own, made of the chunk's name. A map of chunks
+    would be more usual in Spark, but declaring a map costs a task 20 ms more in each batch: Spark
+    generates and compiles code to encode the map's keys. Entries are a map all the same, because
+    sparkstorm iterates over them.
 
     Args:
-        handle: what Spark's processor is handed to declare its variables.
+        handle: Spark's handle, with which a processor declares its variables.
         has_entries: whether any task keeps entries.
     """
 
@@ -37,21 +38,21 @@ class PartitionState:
         self._selected = self._key
 
     def begin(self, key: tuple[str]) -> None:
-        """Start a batch with the grouping key that Spark has selected: the partition's."""
+        """Start a batch with the partition's grouping key, which Spark has selected."""
         self._key = self._selected = key
 
     def chunk(self, name: str) -> ValueState:
-        """The variable of a chunk, until the next call."""
+        """Return the variable of a chunk; valid until the next call."""
         self._select((name,))
         return self._chunks
 
     def entry(self, name: str) -> "_Entry":
-        """The variable of an entry, until the next call."""
+        """Return the variable of an entry; valid until the next call."""
         return _Entry(self.entries(), name)
 
     def entries(self) -> MapState:
-        """The variable of all entries, until the next call."""
-        assert self._entries is not None  # noqa: S101 - who keeps entries has declared them
+        """Return the variable of all entries; valid until the next call."""
+        assert self._entries is not None  # noqa: S101 - asked only if has_entries
         self._select(self._key)
         return self._entries
 
@@ -63,33 +64,33 @@ class PartitionState:
 
 @final
 class _Entry:
-    """One key of a map, used as the variable of a chunk is."""
+    """One key of a map, with the methods of a chunk's variable."""
 
     def __init__(self, entries: MapState, name: str) -> None:
         self._entries = entries
         self._key = (name,)
 
     def get(self) -> tuple[Any, ...] | None:
-        """Return its value, or None."""
+        """Return the value, or None."""
         found: tuple[Any, ...] | None = self._entries.getValue(self._key)
         return found
 
     def update(self, value: tuple[bytes]) -> None:
-        """Set its value."""
+        """Set the value."""
         self._entries.updateValue(self._key, value)
 
     def clear(self) -> None:
-        """Remove it."""
+        """Remove the key."""
         self._entries.removeKey(self._key)
 
 
 @final
 class TaskStore:
-    """A task's part of a partition's state (an :class:`EntryStore`); commits with the batch.
+    """A task's part of a partition's state, as an :class:`EntryStore`; Spark commits each batch.
 
     Args:
-        state: the partition's.
-        namespace: the task's.
+        state: the partition's state.
+        namespace: the task's name, which begins the names of its chunks and entries.
     """
 
     def __init__(self, state: PartitionState, namespace: str) -> None:
@@ -110,9 +111,9 @@ class TaskStore:
         self._variable(key).clear()
 
     def entries(self, prefix: str) -> Iterator[tuple[str, bytes]]:
-        """The entries whose keys start so, in the order of the keys' names.
+        """Yield the entries whose keys start with a prefix, in the order of the keys' names.
 
-        Spark cannot look for a prefix: all entries of the partition are read, and passed over.
+        Spark cannot look for a prefix: all entries of the partition are read.
         """
         start = self._name(prefix)
         found = self._state.entries()

@@ -1,7 +1,7 @@
 """Real servers for tests, on loopback: a Kafka broker, ZooKeeper, PostgreSQL.
 
-Each has a folder and free ports of its own, and is stopped at the end of its ``with`` block.
-Kafka's jars are fetched once (:mod:`jars`); PostgreSQL is the one that is installed.
+Each server has a folder and free ports of its own, and stops at the end of its ``with`` block.
+Kafka's jars are fetched once (:mod:`jars`); PostgreSQL must be installed.
 """
 
 from sparkstorm.testing.servers.kafka import KafkaServer

@@ -1,7 +1,7 @@
-"""The jars that servers run from: fetched once, or those that come with PySpark.
+"""The jars that servers run from: fetched once, or taken from PySpark.
 
-Kafka's are fetched from Maven Central into a cache folder (45 MB, about 45 seconds) by the Ivy that
-comes with PySpark; no Maven, no container.
+The Ivy that comes with PySpark fetches Kafka's jars from Maven Central into a cache folder (45 MB,
+about 45 seconds); neither Maven nor a container is needed.
 """
 
 import contextlib
@@ -22,14 +22,18 @@ Module: TypeAlias = tuple[str, str, str]
 
 
 def cached_jars(name: str, modules: tuple[Module, ...]) -> str:
-    """Return a class path with these modules of Maven Central and all that they need."""
+    """Return a class path of some modules of Maven Central, with their dependencies.
+
+    Raises:
+        EnvironmentFault: the jars cannot be fetched.
+    """
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sparkstorm"
     folder = home / f"{name}-{modules[0][2]}"
     if not folder.exists():
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home) as scratch:
             _resolve(modules, Path(scratch))
-            # several processes may do this at once: whoever comes second finds it done
+            # two processes may fetch at once: the second rename fails on the finished folder
             with contextlib.suppress(OSError):
                 (Path(scratch) / "jars").rename(folder)
     return f"{folder}/*"
@@ -58,8 +62,12 @@ def _resolve(modules: tuple[Module, ...], scratch: Path) -> None:
 
 
 def pyspark_jars() -> Path:
-    """Return the folder of the jars that come with PySpark."""
+    """Return the folder of the jars that come with PySpark.
+
+    Raises:
+        EnvironmentFault: PySpark is not installed.
+    """
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:
-        raise EnvironmentFault("PySpark is not installed, whose jars the server needs")
+        raise EnvironmentFault("the server needs PySpark's jars, and PySpark is not installed")
     return Path(found.origin).parent / "jars"

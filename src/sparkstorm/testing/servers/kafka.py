@@ -1,4 +1,4 @@
-"""A Kafka broker."""
+"""A Kafka broker for tests."""
 
 from collections.abc import Mapping
 from typing import final
@@ -18,15 +18,14 @@ _JARS = (
 
 @final
 class KafkaServer(ServerProcess):
-    """One Kafka 4.3 broker, its own controller (KRaft); up in about three seconds.
+    """A Kafka 4.3 broker with its own controller (KRaft); up in about three seconds.
 
     Args:
-        properties: more of the broker's properties.
-        joins: another one whose cluster it is a further broker of. That one is the controller, so
-            it must be started first, and the cluster lives only as long as it.
+        properties: further properties of the broker.
+        joins: a started broker. The new broker joins the same cluster and uses the same controller,
+            so the cluster ends with the first broker.
 
-    With it, ``with KafkaServer() as kafka: kafka.address`` is what goes into
-    ``bootstrap_servers``.
+    Give ``kafka.address`` of ``with KafkaServer() as kafka`` as ``bootstrap_servers``.
     """
 
     def __init__(
@@ -36,17 +35,17 @@ class KafkaServer(ServerProcess):
         self._port, own = free_ports(2)
         self._joins = joins is not None
         self.controller: str = f"127.0.0.1:{own}" if joins is None else joins.controller
-        """Where the brokers of its cluster find their controller."""
+        """The address of the cluster's controller."""
         self._properties = dict(properties or {})
 
     @property
     def node(self) -> int:
-        """Its id in the cluster."""
+        """The broker's id in the cluster."""
         return self._port if self._joins else 1
 
     @property
     def address(self) -> str:
-        """Where clients connect."""
+        """The address for clients."""
         return f"127.0.0.1:{self._port}"
 
     def _command(self) -> list[str]:
@@ -66,7 +65,7 @@ class KafkaServer(ServerProcess):
         return [program, *memory, "-cp", jars, "kafka.Kafka", str(config)]
 
     def _answers(self) -> bool:
-        """Ask for the versions of the protocol: the oldest form, which every broker knows."""
+        """Ask for the versions of the protocol in the oldest form, which every broker knows."""
         request = b"\x00\x12\x00\x00\x00\x00\x00\x01\xff\xff"
         head = ask("127.0.0.1", self._port, len(request).to_bytes(4, "big") + request, 10)
         return head[4:10] == b"\x00\x00\x00\x01\x00\x00"
@@ -83,6 +82,7 @@ class KafkaServer(ServerProcess):
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "log.dirs": str(self._folder / "data"),
             "auto.create.topics.enable": "false",
+            # internal topics sized for one broker: the defaults want three, and take seconds
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "4",
             "transaction.state.log.replication.factor": "1",

@@ -1,4 +1,4 @@
-"""A PostgreSQL."""
+"""A PostgreSQL for tests."""
 
 import contextlib
 import os
@@ -17,14 +17,14 @@ __all__ = ["PostgresServer"]
 
 @final
 class PostgresServer(ServerProcess):
-    """One PostgreSQL, from the programs that are installed; up in about a second.
+    """A PostgreSQL, run from the installed programs; up in about a second.
 
-    It trusts whoever connects from this machine. ``with PostgresServer() as postgres:
-    psycopg.connect(postgres.dsn)``.
+    The server trusts everybody on this machine. Connect within ``with PostgresServer() as
+    postgres`` by ``psycopg.connect(postgres.dsn)``.
 
     Args:
-        programs: the folder of ``initdb`` and ``postgres``; by default that of the PATH, or
-            the newest that Debian has installed.
+        programs: the folder of ``initdb`` and ``postgres``; by default the folder on the PATH, or
+            else the newest version that Debian has installed.
     """
 
     _stop_signal = signal.SIGINT  # SIGTERM waits for clients to go
@@ -37,12 +37,12 @@ class PostgresServer(ServerProcess):
 
     @property
     def address(self) -> str:
-        """Where clients connect."""
+        """The address for clients."""
         return f"127.0.0.1:{self._port}"
 
     @property
     def dsn(self) -> str:
-        """The database ``postgres`` for its owner, as clients take it."""
+        """The connection string of the database ``postgres``, as its owner."""
         return f"postgresql://postgres@{self.address}/postgres"
 
     def _command(self) -> list[str]:
@@ -68,7 +68,10 @@ class PostgresServer(ServerProcess):
         return subprocess.run(ask).returncode == 0  # noqa: S603 - our own command
 
     def _end(self, how: signal.Signals) -> None:
-        """End it, and wait for its children: each has a session of its own, and the memory."""
+        """End the server and wait for its children, which hold the shared memory.
+
+        Each child has a session of its own, out of reach of the signal to the server's group.
+        """
         process = self._process
         children = [] if process is None else _children_of(process.pid)
         super()._end(how)
@@ -89,7 +92,7 @@ class PostgresServer(ServerProcess):
 
 
 def _postgres_folders() -> list[Path]:
-    """Where its programs may be: on the PATH, or where Debian puts each version."""
+    """Return the folders with PostgreSQL's programs: on the PATH, or Debian's for each version."""
     on_path = shutil.which("postgres")
     versions = sorted(
         Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: folder.parent.name
@@ -98,7 +101,7 @@ def _postgres_folders() -> list[Path]:
 
 
 def _children_of(pid: int) -> list[int]:
-    """The processes that one has started; on systems without /proc none are known."""
+    """Return the processes that a process has started; none on systems without /proc."""
     with contextlib.suppress(OSError):
         return [
             int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

@@ -1,4 +1,4 @@
-"""A server process: a folder of its own, started, stopped, or killed."""
+"""A server process with a folder of its own: started, stopped, or killed."""
 
 import contextlib
 import os
@@ -17,23 +17,24 @@ from sparkstorm.errors import EnvironmentFault
 __all__ = ["LOOK_SECS", "STOP_SECS", "ServerProcess", "ask", "free_ports", "run"]
 
 STOP_SECS = 10.0
-"""How long a server may take to stop in good order."""
+"""The longest time that a server may take to stop in good order."""
 
 LOOK_SECS = 0.05
-"""How long to wait between two looks."""
+"""The pause between two looks."""
 
 _START_SECS = 60.0
 _LOG_LINES = 15
 
 
 class ServerProcess(ABC):
-    """A server with a folder of its own; a context manager that starts and stops it.
+    """A server with a folder of its own; a context manager that starts and stops the server.
 
-    ``kill`` ends it as a crash would, ``start`` starts it again on the same folder and ports.
+    ``kill`` ends the server as a crash would; ``start`` starts the server again on the same folder
+    and ports.
     """
 
     _user: str | None = None
-    """Who runs it, if not who runs the tests."""
+    """The user to run the server as; None for the tests' own user."""
 
     _stop_signal = signal.SIGTERM
 
@@ -44,19 +45,19 @@ class ServerProcess(ABC):
     @property
     @abstractmethod
     def address(self) -> str:
-        """Where clients connect: ``host:port``."""
+        """The address for clients: ``host:port``."""
 
     @property
     def log(self) -> str:
-        """What the server printed so far."""
+        """The server's printed lines so far."""
         path = self._folder / "console.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
     def start(self) -> None:
-        """Start it and wait until it answers a client; nothing happens if it runs.
+        """Start the server and wait until it answers a client. A running server is left alone.
 
         Raises:
-            EnvironmentFault: a program or the network is missing, or it does not come up.
+            EnvironmentFault: a program or the network is missing, or the server does not come up.
         """
         if self._process is not None and self._process.poll() is None:
             return
@@ -66,7 +67,7 @@ class ServerProcess(ABC):
                 command,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
+                start_new_session=True,  # a group of its own: _end kills it, and Ctrl-C spares it
                 user=self._user,
             )
         deadline = time.monotonic() + _START_SECS
@@ -78,17 +79,17 @@ class ServerProcess(ABC):
             time.sleep(LOOK_SECS)
 
     def stop(self) -> None:
-        """Stop it in good order, if it runs."""
+        """Stop the server in good order, if running."""
         self._end(self._stop_signal)
 
     def kill(self) -> None:
-        """End it at once, as a crash would (``kill -9``)."""
+        """End the server at once, as a crash would (``kill -9``)."""
         self._end(signal.SIGKILL)
 
     def __enter__(self) -> Self:
         try:
             self.start()
-        except BaseException:  # nobody will call __exit__
+        except BaseException:  # Python calls no __exit__ after a failed __enter__
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
         return self
@@ -103,11 +104,11 @@ class ServerProcess(ABC):
 
     @abstractmethod
     def _command(self) -> list[str]:
-        """Prepare the folder and return the command."""
+        """Prepare the folder and return the command to start the server."""
 
     @abstractmethod
     def _answers(self) -> bool:
-        """Whether a client gets an answer."""
+        """Whether a client gets an answer now."""
 
     def _end(self, how: signal.Signals) -> None:
         process = self._process
@@ -125,7 +126,7 @@ def run(command: list[str], what: str, user: str | None = None) -> None:
     """Run a program to its end.
 
     Raises:
-        EnvironmentFault: it has failed; the text says what it printed last.
+        EnvironmentFault: the program failed; the text shows its last lines.
     """
     done = subprocess.run(  # noqa: S603 - our own command
         command, capture_output=True, text=True, user=user, cwd="/"
@@ -136,16 +137,16 @@ def run(command: list[str], what: str, user: str | None = None) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of loopback that nobody listens on."""
+    """Return free ports of loopback."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+        for each in sockets:  # all are open at once, so that no port comes twice
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
 
 
 def ask(host: str, port: int, request: bytes, most: int) -> bytes:
-    """Send a request and return the answer's first bytes; nothing if there is no answer."""
+    """Send a request and return the first bytes of the answer; empty if there is none."""
     with (
         contextlib.suppress(OSError),
         socket.create_connection((host, port), timeout=1.0) as link,

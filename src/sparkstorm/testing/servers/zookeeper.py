@@ -1,4 +1,4 @@
-"""A ZooKeeper."""
+"""A ZooKeeper for tests."""
 
 from typing import final
 
@@ -11,7 +11,7 @@ __all__ = ["ZooKeeperServer"]
 
 @final
 class ZooKeeperServer(ServerProcess):
-    """One ZooKeeper 3.9, from the jars that come with PySpark; up in about a second."""
+    """A ZooKeeper 3.9, run from PySpark's jars; up in about a second."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -19,7 +19,7 @@ class ZooKeeperServer(ServerProcess):
 
     @property
     def address(self) -> str:
-        """Where clients connect."""
+        """The address for clients."""
         return f"127.0.0.1:{self._port}"
 
     def _command(self) -> list[str]:

@@ -1,1 +1,1 @@
-"""The checkpoint folder on a file system: our files, Spark's logs, and the state in it."""
+"""The checkpoint folder as the driver reaches it: local, or through Hadoop's file systems."""

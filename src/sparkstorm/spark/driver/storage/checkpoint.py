@@ -1,4 +1,4 @@
-"""The checkpoint folder: our files beside Spark's part."""
+"""The checkpoint folder: sparkstorm's files beside Spark's part."""
 
 from typing import Any, final
 
@@ -13,14 +13,15 @@ from sparkstorm.spark.internals import gateway_of, hadoop_configuration
 __all__ = ["HadoopFiles", "open_files", "open_spark_files"]
 
 _PROBE = "lease/probe"
-"""No number, so no lease."""
+"""No lease has this name: leases are numbered."""
 
 
 def open_files(location: str, session: SparkSession, *, fsync: bool = True) -> CheckpointFiles:
-    """Return the place for our files in a checkpoint, local or on any of Hadoop's file systems.
+    """Return sparkstorm's part of a checkpoint, local or on any of Hadoop's file systems.
 
     Raises:
-        CheckpointError: there is none, or nothing there keeps two drivers apart.
+        CheckpointError: the folder cannot be opened, or its file system cannot keep two drivers
+            apart.
     """
     local = LocalFiles.of_checkpoint(location, fsync=fsync)
     if local is not None:
@@ -31,7 +32,7 @@ def open_files(location: str, session: SparkSession, *, fsync: bool = True) -> C
 
 
 def open_spark_files(location: str, session: SparkSession) -> CheckpointFiles:
-    """Return Spark's part of a checkpoint, to be read."""
+    """Return Spark's part of a checkpoint, for reading."""
     local = LocalFiles.of_checkpoint(location, folder="spark")
     return local or HadoopFiles(session, f"{location.rstrip('/')}/spark", location=location)
 
@@ -43,11 +44,11 @@ class HadoopFiles:
     Args:
         session: any session.
         folder: the folder's URL.
-        store: what the file system can be relied on for; if None, it is asked.
-        location: the checkpoint, for people.
+        store: the kind of the file system; if None, the file system is asked.
+        location: the checkpoint, as people name it.
 
     Raises:
-        CheckpointError: it cannot be relied on.
+        CheckpointError: the file system cannot keep two drivers apart.
     """
 
     def __init__(
@@ -76,10 +77,10 @@ class HadoopFiles:
             self._replace[0] = getattr(hadoop, "Options$Rename").OVERWRITE
 
     def check_exclusive(self) -> None:
-        """Try whether a store that takes conditions also keeps them: not all that speak S3 do.
+        """Try whether a store obeys conditions: some stores that speak S3 accept and ignore them.
 
         Raises:
-            CheckpointError: it does not.
+            CheckpointError: the store does not obey.
         """
         if self._store is not Store.CONDITIONAL:
             return
@@ -92,7 +93,7 @@ class HadoopFiles:
             )
 
     def read(self, name: str) -> bytes | None:
-        """Return a file's content, or None if there is none."""
+        """Return a file's content, or None if there is no such file."""
         found = next((p for p in self._places(name) if self._fs.exists(p)), None)
         if found is None:
             return None
@@ -103,7 +104,7 @@ class HadoopFiles:
             stream.close()
 
     def write(self, name: str, data: bytes, *, lasting: bool = True) -> None:
-        """Write a file atomically; a ``lasting`` one outlives a power failure, too."""
+        """Write a file atomically. A ``lasting`` file also outlives a power failure."""
         path, aside = self._path(name), self._path(f"{name}.new")
         if self._store in (Store.CONDITIONAL, Store.GENERATIONS):
             self._put(self._fs.create(path, True), data)
@@ -115,23 +116,23 @@ class HadoopFiles:
             self._replace_in_steps(name, aside, path)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a file that is not there yet; returns False if it is."""
+        """Write a new file; return False if a file of the name exists."""
         path = self._path(name)
         try:
             self._put(self._created(path), data, synced=self._renames)
-        except Py4JJavaError:  # each store has an exception of its own, at the begin or at the end
+        except Py4JJavaError:  # stores raise different exceptions, in create or in close
             if not self._fs.exists(path):
                 raise
             return False
         return True
 
     def delete(self, name: str) -> None:
-        """Delete a file if it is there."""
+        """Delete a file, if there is one."""
         for path in reversed(self._places(name)):
             self._fs.delete(path, False)
 
     def names(self, folder: str) -> list[str]:
-        """The names of the files in a folder, sorted."""
+        """Return the names of the files in a folder, sorted."""
         path = self._path(folder)
         if not self._fs.exists(path):
             return []
@@ -144,9 +145,9 @@ class HadoopFiles:
         return self._store in (Store.RENAMES, Store.RENAMES_TO_NEW)
 
     def _replace_in_steps(self, name: str, aside: Any, path: Any) -> None:
-        """Put a file in the place of another where that takes more than one step.
+        """Replace a file where that takes more than one step.
 
-        After a crash between any two of them the old or the new one is found (:meth:`_places`).
+        After a crash between any two steps the old or the new file is found (:meth:`_places`).
         """
         steps = [(aside, path)]
         if self._fs.exists(path):
@@ -163,9 +164,9 @@ class HadoopFiles:
             raise OSError(f"{source.toString()} could not be renamed to {target.toString()}")
 
     def _places(self, name: str) -> list[Any]:
-        """Where a file may be; beside its place only if its replacement was not brought to an end.
+        """Return where a file may lie; the second place holds an unfinished replacement.
 
-        Of two the first is older, and the replacement as good as not begun.
+        If both exist, the first is the older file, and the replacement counts as not begun.
         """
         names = [name]
         if self._store is Store.RENAMES_TO_NEW:
@@ -173,7 +174,7 @@ class HadoopFiles:
         return [self._path(each) for each in names]
 
     def _created(self, path: Any) -> Any:
-        """Return the stream of a file that must not be there yet."""
+        """Return the stream of a file that must not exist yet."""
         if self._store is Store.CONDITIONAL:
             return self._fs.createFile(path).must(CONDITIONAL_CREATE, "true").recursive().build()
         return self._fs.create(path, False)

@@ -1,4 +1,4 @@
-"""The state in a checkpoint, read by Spark's state data source; the topology need not run."""
+"""Read the state in a checkpoint by Spark's state data source; the topology need not run."""
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
@@ -19,7 +19,7 @@ _COLUMNS = {
     "chunks": ("key.key", "value.data"),
     "entries": ("user_map_key.name", "user_map_value.data"),
 }
-"""Where Spark's state data source shows the names and contents of each state variable."""
+"""The columns in which Spark's state data source shows the name and content of each variable."""
 
 
 @final
@@ -38,7 +38,7 @@ class StateReader:
         self._stages = stages
 
     def chunks(self, component: str, tasks: int) -> Iterator[tuple[int, MemoryStore]]:
-        """Return the chunks of each task of a component, by its number from 0."""
+        """Yield each task's number within its component, from 0, and its chunks."""
         for index in range(tasks):
             store = MemoryStore()
             for name, data in self._read("chunks", f"{component}/{index}/", ("",)):
@@ -48,7 +48,7 @@ class StateReader:
     def entries(
         self, component: str, tasks: int, ends: Sequence[str]
     ) -> Iterator[tuple[int, str, bytes]]:
-        """Return the single entries of each task whose names end in one of these ways."""
+        """Yield (task number, name, content) of entries whose names end in any of ``ends``."""
         for index in range(tasks):
             for name, data in self._read("entries", f"{component}/{index}/", ends):
                 yield index, name, data
@@ -65,7 +65,7 @@ class StateReader:
                     yield row["name"].removeprefix(namespace), bytes(row["data"])
 
     def _variable(self, variable: str, operator: int) -> DataFrame | None:
-        """Return a state variable of one of Spark's stateful operators; None if it has no such."""
+        """Return a state variable of a stateful operator, or None if the operator lacks it."""
         reader = self._session.read.format("statestore").option("stateVarName", variable)
         place = f"{self._checkpoint.rstrip('/')}/spark"
         try:

@@ -1,8 +1,8 @@
-"""Spark's own logs in a checkpoint: which batches it has heard of, and which it has committed.
+"""Spark's own logs in a checkpoint: which batches Spark has heard of, and which are committed.
 
-``offsets/N`` is written before batch N runs, ``commits/N`` behind it. The first line is a version,
-each other one JSON, or a dash. Spark does not force these files to the disk, so the newest of them
-is what a power failure leaves empty.
+Spark writes ``offsets/N`` before batch N runs, and ``commits/N`` afterwards. The first line is a
+version; each further line is JSON or a dash. Spark does not force the files to the disk, so a power
+failure may leave the newest file empty.
 """
 
 import json
@@ -14,12 +14,12 @@ from sparkstorm.errors import CheckpointError
 __all__ = ["read_spark_log"]
 
 _AGAIN = (
-    "Delete it: then the batch is run again as sparkstorm's own plan of it says, and if that would "
-    "be wrong, the next start tells"
+    "Delete the file: sparkstorm then runs the batch again by its own plan, and if that would be "
+    "wrong, the next start says so"
 )
 _RESTORE = (
     "Restore the whole checkpoint folder from one backup, or give another checkpoint folder: "
-    "sources then give again what was not acked, and state begins anew"
+    "sources then give unacked messages again, and state begins anew"
 )
 
 
@@ -47,7 +47,7 @@ def _newest(files: CheckpointFiles, folder: str) -> int:
 def _is_whole(files: CheckpointFiles, folder: str, number: int) -> bool:
     data = files.read(f"{folder}/{number}")
     if data is None:
-        return True  # there is none at all
+        return True  # no batch was written yet
     version, *lines = data.split(b"\n")
     return (
         version[:1] == b"v"
@@ -66,6 +66,5 @@ def _is_json(line: bytes) -> bool:
 
 def _damaged(name: str, mend: str) -> CheckpointError:
     return CheckpointError(
-        f"the checkpoint's file spark/{name} is damaged, perhaps since the machine lost its power. "
-        f"{mend}"
+        f"the checkpoint's file spark/{name} is damaged, perhaps by a power failure. {mend}"
     )

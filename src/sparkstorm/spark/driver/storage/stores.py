@@ -1,4 +1,7 @@
-"""How a file system creates and replaces a file, as far as a lease and a plan may rest on it."""
+"""The kinds of file systems, by how a file is created and replaced.
+
+Leases and plans rest on this.
+"""
 
 from collections.abc import Callable
 from enum import Enum
@@ -9,19 +12,19 @@ from sparkstorm.errors import CheckpointError
 __all__ = ["CONDITIONAL_CREATE", "Store", "store_of"]
 
 CONDITIONAL_CREATE = "fs.option.create.conditional.overwrite"
-"""Hadoop's name for a file that appears when its stream is closed, and only if there is none.
+"""Hadoop's option to create a file only if there is none; the file appears at close.
 
-It is an option of ``createFile`` and a capability of the file systems that have it, S3A since
+An option of ``createFile``, and a capability of file systems that have the option: S3A since
 Hadoop 3.4.2.
 """
 
 _HIERARCHICAL = "fs.capability.etags.preserved.in.rename"
-"""What ABFS is capable of in an account with a hierarchical namespace, and only there."""
+"""A capability of ABFS in accounts with a hierarchical namespace, and in no others."""
 
 
 @final
 class Store(Enum):
-    """The kinds of file systems on which of two drivers that create a file one is refused."""
+    """The kinds of file systems on which, of two drivers creating a file, the second is refused."""
 
     CONDITIONAL = "a file appears whole when it is closed, under a condition if asked for"
     GENERATIONS = "a file appears whole when it is closed, and is only replaced if it is known"
@@ -33,12 +36,12 @@ def store_of(scheme: str, location: str, is_capable_of: Callable[[str], bool]) -
     """Return the kind of a file system.
 
     Args:
-        scheme: of its URLs.
-        location: the checkpoint, for people.
-        is_capable_of: asks the file system whether it has a capability there, by Hadoop's names.
+        scheme: the scheme of its URLs.
+        location: the checkpoint, as people name it.
+        is_capable_of: asks the file system for a capability at that place, by Hadoop's name.
 
     Raises:
-        CheckpointError: two drivers might take one checkpoint there.
+        CheckpointError: two drivers might hold one checkpoint there.
     """
     if is_capable_of(CONDITIONAL_CREATE):
         return Store.CONDITIONAL

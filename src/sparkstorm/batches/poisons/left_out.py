@@ -10,7 +10,7 @@ from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import U64
 from sparkstorm.acking.ledger import Verdicts
 from sparkstorm.acking.tally import RootRange, locate, merge_ranges
-from sparkstorm.batches.batch_plan import BatchPlan
+from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.sources.planned import runs_of
 from sparkstorm.verdicts import Failure, Reason
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import final
 
-from sparkstorm.batches.batch_clock import BatchClock
-from sparkstorm.batches.batch_plan import BatchPlan
-from sparkstorm.batches.sizing import BatchSizer
-from sparkstorm.batches.spread import Spread
+from sparkstorm.batches.planning.batch_clock import BatchClock
+from sparkstorm.batches.planning.batch_plan import BatchPlan
+from sparkstorm.batches.planning.sizing import BatchSizer
+from sparkstorm.batches.planning.spread import Spread
 from sparkstorm.clock import Clock
 from sparkstorm.config import Config
 from sparkstorm.planning.plan import Plan

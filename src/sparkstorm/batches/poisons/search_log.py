@@ -2,7 +2,7 @@
 
 from typing import final
 
-from sparkstorm.batches.poison_search import PoisonSearch
+from sparkstorm.batches.poisons.poison_search import PoisonSearch
 from sparkstorm.clock import Clock
 from sparkstorm.packets.batch_info import Purpose
 from sparkstorm.texts.logs import logger_of
