@@ -412,3 +412,16 @@ def test_exactly_once_is_refused_since_a_child_remembers(run_locally: Any) -> No
     with pytest.raises(ss.ConfigError, match=r"'shell' keeps a process.*not rolled back") as caught:
         run_locally(topology, {"processing.guarantee": "exactly-once"}).__enter__()
     assert "tick" not in str(caught.value)
+
+
+def test_a_held_tuple_fails_with_the_reason_when_its_child_dies(
+    run_locally: Any, feed: FeederSpout
+) -> None:
+    """In a later batch than the one that sent it, or between two."""
+    with run_locally(through(child("upon", linger_secs=0.0), feed)) as play:
+        feed.feed(["keep"], 1)
+        play.settle()
+        feed.feed(["exit"], 2)
+        play.settle()
+        assert sorted(feed.failed) == [1, 2]
+        assert all("exit code 3: I give up" in failure.message for failure in feed.failures)

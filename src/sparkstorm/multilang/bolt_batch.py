@@ -148,7 +148,7 @@ class BoltBatch:
         self._markers: deque[int] = deque()
         self._sent = self._read = self._done = 0
 
-    def _attach(self) -> None:
+    def _attach(self, why: str = "its process is gone") -> None:
         """Attach to the task's child; the tuples that another one holds fail."""
         try:
             child = Child(self._shell, self._context)
@@ -162,7 +162,8 @@ class BoltBatch:
             self._collector.report_error(error)
             return
         self._child = child
-        why = child.before or "its process is gone"
+        if child.before:
+            why = f"its process has ended: {child.before}"
         self._fail_held_of_others(child.identity, why)
 
     def _lose_child(self, why: str) -> None:
@@ -180,7 +181,7 @@ class BoltBatch:
             self._fail_held_of_others("", why)
             return
         time.sleep(_BACKOFFS_SECS[self._deaths])
-        self._attach()
+        self._attach(why)
 
     def _end(self, child: Child) -> None:
         try:

@@ -33,9 +33,7 @@ class Workshop:
         task = self._tasks.get(number)
         if task is None:
             component = self.plan.component_of(number)
-            task = self._tasks[number] = BoltTask(
-                self.plan, component, number, self._owner
-            )
+            task = self._tasks[number] = BoltTask(self.plan, component, number, self._owner)
         return task
 
     def no_room(self, number: int) -> str | None:
