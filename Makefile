@@ -3,7 +3,7 @@
 # PYTHON   the Python to make the virtual environment with   make setup PYTHON=python3.12
 # VENV     where that environment is                         make test VENV=/tmp/venv
 # TEXT     the text whose words the demo counts              make demo TEXT=book.txt
-# ARGS     more arguments for pytest or the benchmark        make test-unit ARGS="-k ledger -x"
+# ARGS     more arguments for pytest or the benchmark        make quick ARGS="-k ledger -x"
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -17,10 +17,12 @@ INSTALLED_BENCH := $(VENV_BENCH)/.installed
 NO_PYTHON := There is no $(PYTHON) here: install Python 3.11 or newer, or name it with PYTHON=.
 PREREQUISITES := command -v "$(PYTHON)" >/dev/null || { echo "$(NO_PYTHON)" >&2; exit 1; }; \
 	"$(PYTHON)" scripts/check_prerequisites.py
-PYTEST := $(VENV)/bin/python -m pytest --timeout=300
+PYTEST := $(VENV)/bin/python -m pytest
 # Two processes, each with a Spark session of its own; a file's tests stay together, and those that
 # wait for clusters and servers do not come last, when nothing else is left to do beside them.
 IN_TWO := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
+# Many short tests: whichever process is done first takes over some that the other has still to do.
+SHARED := --numprocesses=2 --dist=worksteal
 LOCK := $(VENV_LOCK)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
 	--generate-hashes --custom-compile-command "make lock"
 
@@ -28,19 +30,24 @@ LOCK := $(VENV_LOCK)/bin/uv pip compile --quiet --upgrade --universal --python-v
 UNIT := $(wildcard tests/unit tests/property tests/plan) tests/test_layers.py src/sparkstorm
 
 # What the compiled modules do, to be tested a second time without the compiler's help.
-PLAIN := tests/unit/packets tests/unit/state tests/unit/tasks tests/unit/test_tuples.py $(addprefix tests/behaviour/test_, bolts.py \
-	failures.py held_tuples.py storm_integration.py tracking.py unreadable_values.py)
+PLAIN := tests/unit/packets tests/unit/state tests/unit/tasks tests/unit/test_tuples.py \
+	$(addprefix tests/behaviour/bolts/test_, bolts.py held_tuples.py) \
+	$(addprefix tests/behaviour/tracking/test_, failures.py storm_integration.py tracking.py \
+	unreadable_values.py)
 
 # What runs for each tuple, as Python and as what Cython needs to make C of it.
 HOT := $(shell find src -name "*.pxd")
 
+# Rewriting the tests' assertions takes pytest two seconds, unless it may keep what it has written.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup java demo test test-unit test-plain test-all check fmt lint types docs bench lock clean
+.PHONY: help setup java demo quick test test-unit test-plain test-all check fmt lint types docs bench lock coverage release-check clean
 
 help: ## Print this list.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup: $(COMPILED) ## Make the virtual environment .venv with everything that the other targets need.
 
@@ -50,8 +57,11 @@ demo: java $(COMPILED) ## Count the words of a text on a local Spark, every mess
 test: java lint types test-plain ## Run all checks, and all tests but the slow ones.
 	@$(PYTEST) $(IN_TWO) -m "not slow" $(ARGS)
 
-test-unit: $(COMPILED) ## Run the tests that need no Java, in seconds.
-	@$(PYTEST) -m "not slow" $(UNIT) $(ARGS)
+quick: $(COMPILED) ## Run the short tests of the pure tiers, with few examples, in ten seconds.
+	@HYPOTHESIS_PROFILE=quick $(PYTEST) $(SHARED) -m "not (slow or process or sweep)" $(UNIT) $(ARGS)
+
+test-unit: $(COMPILED) ## Run all tests that need no Java, in a minute.
+	@$(PYTEST) $(SHARED) -m "not slow" $(UNIT) $(ARGS)
 
 test-plain: $(COMPILED) ## Test what is compiled as plain Python, as it runs where there is no C compiler.
 	@PLAIN_PYTHON=1 $(PYTEST) --numprocesses=2 --dist=loadfile -m "not slow and not spark" $(PLAIN)
@@ -85,6 +95,15 @@ lock: ## Resolve the dependencies anew and write the lock files.
 	@$(LOCK) --group dev --output-file requirements.lock pyproject.toml
 	@$(LOCK) --constraints requirements.lock --group build --output-file requirements-build.lock
 	@$(LOCK) --constraints requirements.lock --group bench --output-file requirements-bench.lock
+
+coverage: $(COMPILED) ## Show which lines the tests without Java reach; it is no gate.
+	@PLAIN_PYTHON=1 HYPOTHESIS_PROFILE=quick $(VENV)/bin/python -m coverage run -m pytest \
+		-m "not (slow or spark or e2e or cluster)" --quiet $(UNIT) tests/behaviour tests/simulation
+	@$(VENV)/bin/python -m coverage report
+	@echo "Not measured: processes that the tests start, and all that runs on Spark."
+
+release-check: $(COMPILED) ## Build wheel and source archive, and check both in a fresh environment.
+	@$(VENV)/bin/python scripts/check_release.py
 
 clean: ## Remove what the other targets made: environments, caches, build results.
 	@rm -rf $(VENV) $(VENV_BENCH) $(VENV_LOCK) build dist .coverage .hypothesis .mypy_cache .pytest_cache

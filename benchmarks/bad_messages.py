@@ -5,6 +5,7 @@ at a steady rate; in every second run 1 % of them fail once and 0.1 % always. Pr
 from emit to ack of the good messages, and the ratio. The target is at most 1.2.
 """
 
+import logging
 import statistics
 import sys
 import time
@@ -14,6 +15,7 @@ import sparkstorm as ss
 from sparkstorm.components.context import TaskContext
 from sparkstorm.spark.driver.session import make_session
 from sparkstorm.spouts import ReplayingSpout
+from sparkstorm.tasks.report import LINES
 
 MESSAGES = 10_000
 PER_SEC = 1_000.0
@@ -73,8 +75,8 @@ def measure(session: object, with_bad_ones: bool) -> tuple[float, int]:
     builder.set_bolt("enrich", Enrich(with_bad_ones), parallelism=2).shuffle_grouping("orders")
     config = ss.Config(retry_backoff_secs=0.2, max_retries=3, dead_letters="files")
     topology = builder.create_topology()
-    quiet = {"session": session, "on_log": lambda line: None}
-    run = ss.submit(topology, name="enrich", config=config, **quiet)
+    logging.getLogger(LINES).setLevel(logging.CRITICAL)
+    run = ss.submit(topology, name="enrich", config=config, session=session)
     assert run.wait_until_drained(300)
     found = run.stop()
     given_up = MESSAGES // 1_000 if with_bad_ones else 0

@@ -24,7 +24,7 @@ from sparkstorm.batches.job_result import JobResult
 from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import MemoryFiles
-from sparkstorm.dead_letters import DeadLetterOffice, LetterStore
+from sparkstorm.dead_letters import DeadLetterQueue, LetterStore
 from sparkstorm.packets.packet import Kind, Packet, PacketWriter
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
@@ -203,7 +203,7 @@ def failures(
     number = plan.tasks["spout"].start
     roots = np.arange(messages, dtype=np.uint64) + np.uint64(make_root(number, 0))
     rows = rows_of(failing(roots, tasks=tasks, texts=texts))
-    sources = Sources(plan, office(), lambda *_: None)
+    sources = Sources(plan, dead_letters())
     task = sources.partitioned[number]
     sources.recover(lambda _: None, 0.0)
     pieces = messages // each
@@ -231,7 +231,7 @@ def hosted(messages: int) -> float:
     feeder = FeederSpout("n int")
     plan = plan_of(feeder)
     number = plan.tasks["spout"].start
-    task = HostedTask(plan, "spout", number, lambda *_: None, threading.Event(), office())
+    task = HostedTask(plan, "spout", number, threading.Event(), dead_letters())
     task.open()
     for n in range(messages):
         feeder.feed([n], msg_id=n)
@@ -262,9 +262,9 @@ def signals(holders: int, roots: int) -> tuple[float, int]:
     return cpu_secs(tell), sent
 
 
-def office() -> DeadLetterOffice:
-    """Return an office that keeps its letters in memory."""
-    return DeadLetterOffice("costs", LetterStore(MemoryFiles()), ManualClock())
+def dead_letters() -> DeadLetterQueue:
+    """Return an dead_letters that keeps its letters in memory."""
+    return DeadLetterQueue("costs", LetterStore(MemoryFiles()), ManualClock())
 
 
 def main() -> None:

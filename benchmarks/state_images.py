@@ -22,7 +22,7 @@ from benchmarks.large_state import mib, resident_bytes
 from benchmarks.numbered_spout import NumberedSpout
 from benchmarks.spark_settings import SPARK_SETTINGS, spark_session
 from sparkstorm.spark.worker import runtime
-from sparkstorm.state.log import StateImage
+from sparkstorm.state.image import StateImage
 
 KEYS = 600_000
 TOUCHED = 1_000_000
@@ -87,15 +87,15 @@ class Keep(ss.StatefulBolt):
                 len(images),
                 images.bytes,
                 resident_bytes("self"),
-                StateImage._read_snapshot.reads,  # type: ignore[attr-defined]
+                StateImage._read_anew.reads,  # type: ignore[attr-defined]
                 time.process_time(),
             )
         )
 
 
 def count_reads() -> None:
-    """Count each call that reads a snapshot; patches the class once in a process."""
-    read = StateImage._read_snapshot
+    """Count each call that reads a snapshot, once in a process."""
+    read = StateImage._read_anew
     if hasattr(read, "reads"):
         return
 
@@ -104,7 +104,7 @@ def count_reads() -> None:
         read(*args)
 
     counted.reads = 0  # type: ignore[attr-defined]
-    StateImage._read_snapshot = counted  # type: ignore[method-assign]
+    StateImage._read_anew = counted  # type: ignore[method-assign]
 
 
 def main() -> None:

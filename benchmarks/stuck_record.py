@@ -6,6 +6,7 @@ figure is the ack rate of the other records after the first tenth of them; the r
 least 0.9. Exit code 1 if it is lower.
 """
 
+import logging
 import statistics
 import sys
 import time
@@ -18,7 +19,8 @@ import sparkstorm as ss
 from sparkstorm.kafka import KafkaSpout
 from sparkstorm.spark.driver.session import make_session
 from sparkstorm.spark.run import Run
-from sparkstorm.testing import KafkaServer
+from sparkstorm.tasks.report import LINES
+from sparkstorm.testing.servers import KafkaServer
 
 RECORDS = 400_000
 WARM = RECORDS // 10
@@ -63,8 +65,8 @@ def rate(session: SparkSession, address: str, *, stuck: bool) -> float:
     builder.set_spout("records", spout)
     builder.set_bolt("pass", Pass(fails=stuck), 2).shuffle_grouping("records")
     config = ss.Config(max_retries=None, retry_backoff_secs=0.1, batch_max_messages=20_000)
-    quiet = {"session": session, "on_log": lambda line: None}
-    with ss.submit(builder.create_topology(), name="rate", config=config, **quiet) as run:
+    logging.getLogger(LINES).setLevel(logging.CRITICAL)
+    with ss.submit(builder.create_topology(), name="rate", config=config, session=session) as run:
         began = _moment(run, WARM)
         ended = _moment(run, RECORDS - stuck)
         assert run.statistics().acked == RECORDS - stuck

@@ -23,7 +23,7 @@ from benchmarks.numbered_spout import NumberedSpout
 from sparkstorm.bolts import CountWindow, Window, WindowBolt
 from sparkstorm.packets.packet import read_head
 from sparkstorm.planning.plan import StageKind
-from sparkstorm.tasks.job import StageJob
+from sparkstorm.tasks.worker import StageJob
 from sparkstorm.testing import LocalRunner
 
 TUPLES = 20_000

@@ -76,7 +76,7 @@ def fill(servers: str, topics: list[str]) -> None:
 
 def demo() -> None:
     """Start and fill a broker, and run the enrichment on it."""
-    from sparkstorm.testing import KafkaServer
+    from sparkstorm.testing.servers import KafkaServer
 
     topics = ["orders", "orders-enriched", "orders-dead"]
     with KafkaServer() as server:

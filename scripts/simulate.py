@@ -7,10 +7,14 @@ import argparse
 import multiprocessing
 import sys
 import time
+from pathlib import Path
 
 from sparkstorm.testing import BrokenPromise, Faults, simulate
-from sparkstorm.testing.random_topology import random_topology
-from sparkstorm.testing.truth import Truth
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the tools of the tests are no package
+
+from tests.tools.random_topology import random_topology
+from tests.tools.truth import Truth
 
 
 def play(seed: int) -> str | None:

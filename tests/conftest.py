@@ -1,5 +1,6 @@
 """What all tests share: Hypothesis profiles, whether this is CI, and what of us is compiled."""
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -18,9 +19,12 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:  # tests without Spark do not load it
     from pyspark.sql import SparkSession
 
+    from sparkstorm.tasks.report import LogLine
     from sparkstorm.testing.servers import ServerProcess
 
     Server = TypeVar("Server", bound=ServerProcess)
+
+pytest_plugins = ["tests.tools.time_limits"]
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
@@ -54,15 +58,26 @@ elif _stale := _newer_than_compiled():
     pytest.exit(f"run `make setup`: changed since it was compiled: {', '.join(_stale)}", 4)
 
 
+# How long tests wait at most: a machine three times slower than ours passes, too.
+os.environ.setdefault("SPARKSTORM_PATIENCE_SECS", "300")
+
+from sparkstorm.testing.servers import guarded  # noqa: E402 - now that it is clear which modules
+
 # --- all tests ---------------------------------------------------------------------------------
+
+# Whatever a test starts ends with the process that runs the tests, even if that one is killed: each
+# xdist worker has a mark of its own, which its servers, drivers and JVMs inherit.
+os.environ.update(guarded())
 
 # The JVMs of tests live for a minute or so: compiling twice costs them a sixth of the two cores.
 for _variable in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
     os.environ.setdefault(_variable, "-XX:TieredStopAtLevel=1")
 
-# Both draw new examples every time; a failure prints the blob that replays it. No deadline, since
-# a shared machine may be slow for a moment, and a slow example is not a wrong one.
+# Each run draws new examples; a failure prints the blob that replays it. No deadline: a shared
+# machine may be slow for a moment, and a slow example is not a wrong one. A test that needs more or
+# fewer examples multiplies `settings().max_examples`, so that the profile counts there too.
 settings.register_profile("dev", deadline=None, print_blob=True)
+settings.register_profile("quick", deadline=None, print_blob=True, max_examples=10)
 settings.register_profile(
     "ci",
     deadline=None,
@@ -112,6 +127,25 @@ def started(absent: Callable[[str], NoReturn]) -> "Callable[[Server], Server]":
         return server
 
     return start
+
+
+@pytest.fixture
+def lines() -> "Iterator[list[LogLine]]":
+    """The lines that components print, log and report during a test."""
+    from sparkstorm.tasks.report import LINES
+
+    found: list[LogLine] = []
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(record.__dict__["line"])
+
+    logger, handler = logging.getLogger(LINES), Collect()
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    yield found
+    logger.removeHandler(handler)
+    logger.setLevel(logging.NOTSET)
 
 
 # --- Spark -------------------------------------------------------------------------------------

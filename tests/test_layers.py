@@ -105,13 +105,19 @@ def imports_of(src: Path) -> Iterator[Import]:
     """Yield every import of the package, those for types and inside of functions included."""
     modules = modules_of(src)
     for source, path in modules.items():
-        tree = ast.parse(path.read_text())
-        lazy = {id(n) for part in ast.walk(tree) if is_lazy(part) for n in ast.walk(part)}
-        for node in ast.walk(tree):
+        for node, lazy in statements_of(ast.parse(path.read_text())):
             for target in targets_of(node, modules):
                 ours = target.split(".")[0] == "sparkstorm"
                 name = target.removeprefix("sparkstorm").removeprefix(".") if ours else target
-                yield Import(source, name, ours, id(node) in lazy)
+                yield Import(source, name, ours, lazy)
+
+
+def statements_of(node: ast.AST, *, lazy: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Yield each statement inside a node, with whether importing the module leaves it alone."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr):  # no import stands in an expression
+            yield child, lazy
+            yield from statements_of(child, lazy=lazy or is_lazy(child))
 
 
 def is_lazy(node: ast.AST) -> bool:
@@ -146,12 +152,13 @@ def faults_of(src: Path) -> list[str]:
     """Return every breach of the table, as sentences."""
     unknown = {layer_of(name) for name in modules_of(src)} - set(MAY_IMPORT) - {""}
     faults = [f"{name} is not in the table: decide what it may import" for name in sorted(unknown)]
-    for use in imports_of(src):
+    imports = list(imports_of(src))
+    for use in imports:
         if layer_of(use.source) not in unknown:
             reason = fault_of_ours(use) if use.ours else fault_of_library(use)
             line = f"{use.source or '__init__'} imports {use.target or 'the root'}: {reason}"
             faults += [line] if reason else []
-    return faults + cycles_of(src)
+    return faults + cycles_of(set(modules_of(src)), imports)
 
 
 def fault_of_ours(use: Import) -> str | None:
@@ -182,10 +189,10 @@ def fault_of_library(use: Import) -> str | None:
     return f"{layer_of(use.source)} uses only {', '.join(sorted(allowed))}"
 
 
-def cycles_of(src: Path) -> list[str]:
+def cycles_of(modules: set[str], imports: list[Import]) -> list[str]:
     """Return a cycle among our modules, if there is one; what the root loads lazily is none."""
-    graph: dict[str, set[str]] = {name: set() for name in modules_of(src)}
-    for use in imports_of(src):
+    graph: dict[str, set[str]] = {name: set() for name in modules}
+    for use in imports:
         if use.ours and not (use.source == "" and use.lazy):
             graph[use.source].add(use.target)
     try:
@@ -211,6 +218,7 @@ def test_the_table_itself_only_goes_down() -> None:
         below.add(layer)
 
 
+@pytest.mark.process
 def test_importing_the_package_loads_no_spark() -> None:
     """``import sparkstorm`` is quick and works where there is no PySpark."""
     code = (

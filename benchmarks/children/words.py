@@ -1,5 +1,8 @@
 """Bolts of a word count on pystorm, the usual adapter of Storm's users: words.py Split|Count."""
 
+# mypy: ignore-errors
+# A child is a program of its own, as its users write them: without types.
+
 import sys
 from collections import Counter
 

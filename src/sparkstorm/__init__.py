@@ -1,7 +1,7 @@
 """sparkstorm: Storm's guaranteed message processing, in Python, on Spark.
 
-You write spouts and bolts; the topology runs as one Spark Structured Streaming query, and every
-message is tracked through the whole tree of tuples that it causes.
+You write spouts and bolts. The topology runs as one Spark Structured Streaming query, and
+sparkstorm tracks every message through the whole tree of tuples it causes.
 """
 
 from typing import Any
@@ -96,7 +96,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load what needs pyspark, or a client library, only when it is asked for."""
+    """Load modules that need pyspark, or a client library, on first use."""
     import importlib
 
     if name == "submit":

@@ -1,4 +1,4 @@
-"""Time as an argument: whoever needs the time is handed a :class:`Clock`."""
+"""Time as an argument: code that needs the time is given a :class:`Clock`."""
 
 import time
 from typing import Protocol, final
@@ -7,14 +7,14 @@ __all__ = ["Clock", "SystemClock"]
 
 
 class Clock(Protocol):
-    """Where the time comes from; tests hand in :class:`sparkstorm.testing.ManualClock`."""
+    """The source of time; tests pass :class:`sparkstorm.testing.ManualClock`."""
 
     def monotonic(self) -> float:
-        """Seconds that only go forward; for time-outs and durations."""
+        """Return seconds that only go forward, for time-outs and durations."""
         ...
 
     def wall(self) -> float:
-        """Seconds since 1970; for what people read, never for durations."""
+        """Return seconds since 1970, for people; never for durations."""
         ...
 
 

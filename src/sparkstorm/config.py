@@ -1,4 +1,4 @@
-"""The settings of a topology: one typed table, with Storm's dotted keys as aliases."""
+"""Settings of a topology: one typed table, with Storm's dotted keys as aliases."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -30,14 +30,14 @@ COMPONENT_KEYS = frozenset(
         "user",
     }
 )
-"""The settings that a single component may override, by ``add_configuration``."""
+"""The settings a single component may override, by ``add_configuration``."""
 
 _TARGETS_IN_MOST = 60
-"""How many times the target a batch may take, if nobody says: fixed costs of half a minute fit."""
+"""How many target times a batch may take by default: fixed costs of half a minute fit."""
 
 
 class Config(BaseModel):
-    """How a topology is to run. Every field has a default; keys may be written as in Storm.
+    """How a topology runs. Every field has a default; keys may be written as in Storm.
 
     >>> Config(message_timeout_secs=60).message_timeout_secs
     60.0
@@ -52,8 +52,8 @@ class Config(BaseModel):
         gt=0,
         alias="topology.message.timeout.secs",
         description="Seconds that a tree left open may take after its batch before it fails. "
-        "Checked once per batch and when idle, so a failure may come up to a tenth later, or when "
-        "the batch that runs by then has ended.",
+        "Checked once per batch and when idle: a failure may come up to a tenth later, or at the "
+        "end of the running batch.",
     )
     message_timeout_mode: Literal["emit", "progress"] = Field(
         "emit",
@@ -70,15 +70,15 @@ class Config(BaseModel):
         None,
         ge=0,
         alias="topology.acker.executors",
-        description="Number of acker tasks. Unset: one per partition, 16 at most. 0: nothing is "
-        "tracked and a hosted spout hears ack at once, within its emit.",
+        description="Number of acker tasks. Unset: one per partition, 16 at most. 0: no "
+        "tracking; a hosted spout's ack is called at once, within its emit.",
     )
     max_spout_pending: int | None = Field(
         None,
         gt=0,
         alias="topology.max.spout.pending",
-        description="Messages per spout task that may be pending at once; for a partitioned spout "
-        "those that wait for a retry count, too, so choose more than may fail at a time. "
+        description="Messages per spout task that may be pending at once. For a partitioned spout "
+        "messages waiting for a retry count, too, so choose more than may fail at a time. "
         "Unset: bounded by topology.max.pending.bytes alone.",
     )
     max_pending_bytes: int = Field(
@@ -97,10 +97,10 @@ class Config(BaseModel):
         None,
         gt=0,
         alias="topology.batch.max.secs",
-        description="The time that a batch may take where each costs much, however little it "
-        "holds: under a backlog it then outgrows the target, until its messages take longer than "
-        "that fixed cost. If that cost alone comes near, messages get the target time beside it. "
-        "Unset: 60 times the target, but at most half of topology.batch.timeout.secs.",
+        description="The most time of a batch where every batch has a high fixed cost. Under a "
+        "backlog, batches then outgrow the target, until the messages take longer than the fixed "
+        "cost. If the fixed cost alone comes near this limit, messages get the target time on "
+        "top. Unset: 60 times the target, but at most half of topology.batch.timeout.secs.",
     )
     batch_max_messages: int | None = Field(
         None,
@@ -112,7 +112,7 @@ class Config(BaseModel):
         1_000,
         gt=0,
         alias="topology.batch.min.messages",
-        description="A batch may always hold this many messages, however long they take.",
+        description="A batch may always hold this many messages, however long it takes.",
     )
     batch_timeout_secs: float = Field(
         600.0,
@@ -125,7 +125,7 @@ class Config(BaseModel):
         gt=0,
         alias="topology.tick.tuple.freq.secs",
         description="Seconds between two tick tuples to each task of a bolt; usually set for "
-        "single bolts. They also come when nothing else does. Unset: none.",
+        "single bolts. Ticks come even without other tuples. Unset: no ticks.",
     )
     shellbolt_max_pending: int = Field(
         1000,
@@ -151,35 +151,36 @@ class Config(BaseModel):
     processing_guarantee: Literal["at-least-once", "exactly-once"] = Field(
         "at-least-once",
         alias="processing.guarantee",
-        description="At least once: a message that fails is tried again by itself. Exactly once: "
+        description="At least once: a failed message is tried again by itself. Exactly once: "
         "its whole batch is rolled back and run again, and committers apply each batch once.",
     )
     state_backend: Literal["memory", "rocksdb"] = Field(
         "memory",
         alias="topology.state.backend",
-        description="Where a StatefulBolt finds its keys: all in the worker's memory, logged batch "
-        "by batch; or in Spark's RocksDB, read and written one by one (some 50 µs each), for "
-        "state larger than memory. Fixed by the checkpoint once there is one.",
+        description="Where a StatefulBolt keeps its keys. memory: all in the worker's memory, "
+        "logged batch by batch. rocksdb: in Spark's RocksDB, each key read and written on its own "
+        "(some 50 µs each), for state larger than memory. Fixed by the checkpoint once there is "
+        "one.",
     )
     state_memory_bytes: int = Field(
         1024 * 1024 * 1024,
         ge=0,
         alias="topology.state.memory.bytes",
         description="Estimated bytes of state that each worker process keeps in memory between "
-        "batches. A task whose state has no room reads it again whenever it runs there.",
+        "batches. A task without room reads its state again in every batch.",
     )
     max_retries: int | None = Field(
         16,
         ge=0,
         alias="topology.max.retries",
-        description="How often sparkstorm's own spouts emit a failed message again before it "
-        "is given up. None: for ever.",
+        description="How often sparkstorm's own spouts emit a failed message again before they "
+        "give it up. None: for ever.",
     )
     retry_backoff_secs: float = Field(
         0.5,
         ge=0,
         alias="topology.retry.backoff.secs",
-        description="Seconds before the first retry; doubled at each further one.",
+        description="Seconds before the first retry; doubled at each further retry.",
     )
     retry_backoff_max_secs: float = Field(
         300.0,
@@ -190,8 +191,8 @@ class Config(BaseModel):
     dead_letters: Literal["files", "off"] = Field(
         "files",
         alias="topology.dead.letters",
-        description="What becomes of messages that are given up: kept in files beside the "
-        "checkpoint (without one, in the folder below), or only counted.",
+        description="files: given-up messages are kept in files beside the checkpoint (without a "
+        "checkpoint, in topology.dead.letters.folder). off: they are only counted.",
     )
     dead_letter_folder: str | None = Field(
         None,
@@ -202,22 +203,22 @@ class Config(BaseModel):
     dead_letter_sink: Any = Field(
         None,
         alias="topology.dead.letters.sink",
-        description="A function that takes a list of dead letters and keeps them, instead of the "
-        "files: a callable, or module:function. If it raises, they go to the files.",
+        description="A function that keeps a list of dead letters, instead of the files: a "
+        "callable, or module:function. If the function raises, the letters go to the files.",
     )
     query_max_restarts: int | None = Field(
         5,
         ge=0,
         alias="topology.query.max.restarts",
-        description="How often the query is started again by itself when Spark ends it, before "
-        "the run fails. None: for ever.",
+        description="How often sparkstorm restarts a query that Spark has ended, before the run "
+        "fails. None: for ever.",
     )
     query_restart_backoff_secs: float = Field(
         1.0,
         ge=0,
         alias="topology.query.restart.backoff.secs",
-        description="Seconds before the first restart of the query; doubled at each further one, "
-        "up to a minute.",
+        description="Seconds before the first restart of the query; doubled at each further "
+        "restart, up to a minute.",
     )
     query_restart_window_secs: float = Field(
         600.0,
@@ -229,27 +230,27 @@ class Config(BaseModel):
         600.0,
         ge=0,
         alias="topology.query.restart.patience.secs",
-        description="For so long the query is started again if Spark cannot start Python workers, "
-        "since they are killed as they start or the machine is overloaded. Counted from the first "
-        "such failure, and anew after each batch that gets done.",
+        description="How long sparkstorm restarts the query while Spark cannot start Python "
+        "workers (the system kills them as they start, or is overloaded). Counted from the first "
+        "such failure, and anew after each completed batch.",
     )
     lease_timeout_secs: float = Field(
         30.0,
         gt=0,
         alias="topology.lease.timeout.secs",
-        description="A run that gives no sign of life for so long has lost its checkpoint: another "
-        "run may take it over. The same for all runs on a checkpoint.",
+        description="A run without a sign of life for this long has lost its checkpoint: another "
+        "run may take over. Use the same value for all runs on a checkpoint.",
     )
     checkpoint_fsync: bool = Field(
         True,
         alias="topology.checkpoint.fsync",
-        description="Force what the driver writes into the checkpoint, and dead letters, to the "
-        "disk, so that a power failure takes none of it. False saves some milliseconds a batch.",
+        description="Force the driver's files in the checkpoint, and dead letters, to the disk, so "
+        "that they survive a power failure. False saves some milliseconds a batch.",
     )
     user: dict[str, Any] = Field(
         default_factory=dict,
-        description="Settings of your own, for your components; on the command line "
-        "-c user.NAME=VALUE. Values whose names say password, token, key or the like are hidden.",
+        description="Your own settings, for your components; on the command line "
+        "-c user.NAME=VALUE. Values named password, token, key or the like are hidden.",
     )
 
     def __init__(self, **settings: Any) -> None:
@@ -264,7 +265,7 @@ class Config(BaseModel):
         """Build a Config from keys as people write them: field names, Storm's keys, ``user.X``.
 
         Raises:
-            ConfigError: naming the key or value at fault and what is known instead.
+            ConfigError: names the key or value at fault, and the known ones.
         """
         user: dict[str, object] = {}
         known: dict[str, object] = {}
@@ -280,7 +281,7 @@ class Config(BaseModel):
 
     @property
     def batch_most_secs(self) -> float:
-        """The time that a batch may take: as it was set, or what follows from other settings."""
+        """The most time a batch may take: as set, or derived from other settings."""
         if self.batch_max_secs is not None:
             return self.batch_max_secs
         return min(_TARGETS_IN_MOST * self.batch_target_secs, self.batch_timeout_secs / 2)
@@ -288,7 +289,7 @@ class Config(BaseModel):
     @field_validator("user")
     @classmethod
     def _hide_secrets(cls, user: dict[str, Any]) -> dict[str, Any]:
-        """Keep passwords among them out of everything that is shown."""
+        """Hide passwords among the user's settings."""
         made: dict[str, Any] = hidden(user)
         return made
 
@@ -309,7 +310,7 @@ class Config(BaseModel):
 
 
 def setting_name(key: str) -> str:
-    """Return the field that a key stands for; Storm's keys are known, too.
+    """Return the field of a key; Storm's keys are known, too.
 
     >>> setting_name("topology.tick.tuple.freq.secs")
     'tick_tuple_freq_secs'
@@ -319,10 +320,10 @@ def setting_name(key: str) -> str:
 
 
 def _by_name(settings: Mapping[str, object]) -> dict[str, object]:
-    """The settings with Storm's keys replaced by the fields' names.
+    """Return the settings by field names, with Storm's keys replaced.
 
     Raises:
-        ConfigError: a setting is there under both.
+        ConfigError: a setting is given under both names.
     """
     named: dict[str, object] = {}
     for key, value in settings.items():

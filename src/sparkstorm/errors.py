@@ -51,7 +51,8 @@ __all__ = [
 class SparkstormError(Exception):
     """Base of everything that sparkstorm raises on purpose.
 
-    Its text may quote what comes from anywhere, and ends up on terminals and in logs.
+    Its text may quote foreign text, and ends up on terminals and in logs, so it is made visible
+    here.
     """
 
     def __init__(self, *args: object) -> None:
@@ -59,7 +60,7 @@ class SparkstormError(Exception):
 
 
 class TopologyError(SparkstormError):
-    """The topology is wired wrongly; ``faults`` lists every fault found, not only the first."""
+    """The topology is wired wrongly; ``faults`` lists all faults, not only the first."""
 
     def __init__(self, faults: str | Sequence[str]) -> None:
         self.faults: tuple[str, ...] = tuple(
@@ -68,6 +69,7 @@ class TopologyError(SparkstormError):
         super().__init__("\n".join(self.faults))
 
     def __reduce__(self) -> tuple[type["TopologyError"], tuple[tuple[str, ...]]]:
+        # By default pickle would pass the joined text, and the copy would have one fault.
         return type(self), (self.faults,)
 
 
@@ -80,11 +82,11 @@ class ComponentError(SparkstormError):
 
 
 class EmitError(ComponentError):
-    """An emit does not fit the declared stream; the message names component, stream and field."""
+    """An emit does not fit the declared stream; the text names component, stream and field."""
 
 
 class TrackingError(ComponentError):
-    """A tuple was acked or anchored in a way that its tree could never complete."""
+    """A tuple was acked or anchored in a way its tree could never complete."""
 
 
 class ProtocolError(ComponentError):
@@ -108,7 +110,7 @@ class CheckpointError(WorldError):
 
 
 class SupersededError(CheckpointError):
-    """Another run has taken over the checkpoint of this one, which may write no more."""
+    """Another run has taken over this run's checkpoint; this run may write no more."""
 
 
 class ProcessLostError(WorldError):
@@ -116,19 +118,19 @@ class ProcessLostError(WorldError):
 
 
 class CommitError(WorldError):
-    """A committer could not apply a transaction; a restart on the same checkpoint goes on."""
+    """A committer could not apply a transaction; restart on the same checkpoint."""
 
 
 class SpoutConnectionError(WorldError):
-    """The system that a spout reads from is away, or it refuses us."""
+    """The system behind a spout is away, or refuses the connection."""
 
 
 class SparkLostError(WorldError):
-    """Spark's JVM has ended, or it can start no Python workers; a restart goes on."""
+    """Spark's JVM has ended, or cannot start Python workers; restart the topology."""
 
 
 class BatchError(SparkstormError):
-    """A batch could not be completed: with less in it neither, or it is no message's fault."""
+    """A batch could not be completed, although it was tried again."""
 
 
 class InternalError(SparkstormError):

@@ -1,4 +1,4 @@
-"""Java, which Spark runs on, and the servers that come in jars."""
+"""Java: the program behind Spark and behind servers in jars."""
 
 import os
 import shutil
@@ -13,10 +13,10 @@ _OLDEST = 17
 
 
 def find_java() -> str:
-    """Return the program: the one of JAVA_HOME, or else the first on the PATH.
+    """Return the Java program: from JAVA_HOME, or else the first on the PATH.
 
     Raises:
-        EnvironmentFault: there is no Java, or one too old.
+        EnvironmentFault: there is no Java, or it is too old.
     """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
@@ -39,6 +39,7 @@ def _version_of(java: str) -> int | None:
     result = subprocess.run(  # noqa: S603 - the user's own Java
         [java, "-version"], capture_output=True, text=True, check=False
     )
+    # The first line quotes the version: openjdk version "17.0.2", or "1.8.0_292" up to Java 8.
     words = (result.stderr or result.stdout).split('"')
     numbers = words[1].split(".") if len(words) > 1 else []
     digits = [int(part) for part in numbers[:2] if part.isdigit()]

@@ -1,4 +1,4 @@
-"""What a running topology tells about itself: frozen values that every view reads."""
+"""Metrics: a running topology's numbers, as frozen values read by every view."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ __all__ = [
 class TaskMetrics:
     """Counts of one task, summed over its batches.
 
-    ``emitted`` counts tuples on streams that somebody reads; the others are never made.
+    ``emitted`` counts tuples on streams with readers; the engine never makes the others.
     ``process_secs`` is the time spent in the task's user code and its encoding.
     """
 
@@ -46,23 +46,24 @@ class TaskMetrics:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatistics:
-    """Where one partition of a partitioned source stands.
+    """The progress of one partition of a partitioned source.
 
     Attributes:
-        partition: its name.
-        lag: messages between what is committed and the end.
-        committed: everything before this position is done.
-        acked_beyond: how many are done behind it.
-        in_flight: how many are in a batch, or open after it.
-        in_retry: how many failed and will be tried again.
-        oldest: the first position that was given out and is not done; it holds back the commit.
-        held_by: the component in which that one failed last; empty if it did not fail yet.
-        held_why: and why.
+        partition: the partition's name.
+        lag: messages between the committed position and the end.
+        committed: all messages before this position are done.
+        acked_beyond: how many messages behind the committed position are done.
+        in_flight: how many messages are in a batch, or open after it.
+        in_retry: how many messages failed and will be tried again.
+        oldest: the first position given out and not done; it holds back the commit.
+        held_by: the component in which the oldest message failed last; empty before its first
+            failure.
+        held_why: why the oldest message failed last.
         retries: attempts that failed.
         dead_letters: messages given up.
-        kept: records of failed messages that are kept, should the source no longer have them.
-        skipped: positions that held no message; what Spark reads twice may be counted twice.
-        expired: positions that were gone before they were read.
+        kept: stored records of failed messages, in case the source loses them.
+        skipped: positions without a message; positions read twice by Spark may count twice.
+        expired: positions the source had lost before the read.
         paused: whether too much is uncommitted to read on.
     """
 
@@ -86,30 +87,30 @@ class PartitionStatistics:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """A topology at one moment; what metrics, the command line and tests read.
+    """A topology at one moment, for metrics, the command line and tests.
 
     Attributes:
-        emitted: messages given to a batch, retries included.
-        acked: messages whose tree completed, replayed dead letters among them; of all others the
-            spout heard ``ack``.
-        failed: attempts that ended in ``fail``, by any reason; those that were rolled back with
-            their batch are not among them.
+        emitted: messages given to a batch, including retries.
+        acked: messages with completed trees, including replayed dead letters; for all others the
+            spout was told ``ack``.
+        failed: attempts that ended in ``fail``, for any reason; attempts rolled back with their
+            batch do not count.
         pending: messages in a batch, open after it, or waiting for a retry.
         retried: attempts after the first.
-        rollbacks: how often a whole batch was run again: because of a failure in it, with
+        rollbacks: how often a whole batch ran again: because of a failure in it, with
             ``processing.guarantee`` exactly-once; or because Spark ran a stage with state twice,
-            and not with the same result.
-        given_up: messages that will not be tried again, replayed dead letters among them.
-        left_failed: messages that failed and that their spout has not emitted again.
+            with different results.
+        given_up: messages that will not be tried again, including replayed dead letters.
+        left_failed: failed messages that their spout has not emitted again.
         failures: how many attempts failed for each reason.
-        dead_letters: those given up that were kept, in the files or by a sink.
-        dead_letter_faults: how often a sink raised, so that the files took its letters.
-        replayed: dead letters that were emitted again and acked.
+        dead_letters: given-up messages that were kept, in the files or by a sink.
+        dead_letter_faults: how often a sink raised, so the files took its letters.
+        replayed: dead letters emitted again and acked.
         batches: committed batches.
         batch_secs: duration of the last batch.
         batch_messages: messages of the last batch.
         components: counts by component and task.
-        partitions: where each partition of a partitioned spout stands, by spout.
+        partitions: the progress of each partition of a partitioned spout, by spout.
     """
 
     emitted: int = 0
@@ -131,12 +132,12 @@ class Statistics:
     partitions: dict[str, tuple[PartitionStatistics, ...]] = field(default_factory=dict)
 
     def component(self, name: str) -> TaskMetrics:
-        """The counts of all tasks of a component together."""
+        """Return the counts of a component's tasks together."""
         return sum(self.components.get(name, {}).values(), TaskMetrics())
 
 
 def skipped_in(partition: str) -> str:
-    """The name under which a task counts the positions of a partition that held no message."""
+    """Return the counter's name for a partition's positions without a message."""
     return f"skipped in {partition}"
 
 

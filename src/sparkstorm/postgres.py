@@ -1,4 +1,4 @@
-"""Writing to PostgreSQL exactly once.
+"""The PostgreSQL sink: writing to a database exactly once.
 
 It needs an extra, in the driver and on the executors: ``pip install 'sparkstorm[postgres]'``.
 """
@@ -23,24 +23,23 @@ except ImportError as error:
 __all__ = ["PostgresSink"]
 
 _MISREAD = re.compile(r"\s*postgres(?:ql)?://(?:[^@/]*@[^@]*@|[^@/]*/[^@]*@)")
-"""A URI with an @ or / in its password: what is behind passes for a host or a database."""
+"""A URI with an @ or / in its password: the text behind it passes for a host or a database."""
 
 
 class PostgresSink(CommitterBolt):
     """Writes tuples to PostgreSQL, each batch in one database transaction, exactly once.
 
-    The number of the batch is stored in that same transaction, so that one which is applied again
-    after a crash, or by a driver that is long superseded, changes nothing. Readers see all of a
-    batch or none of it.
+    The same transaction stores the number of the batch. So a batch applied again after a crash, or
+    by a driver long superseded, changes nothing. Readers see all of a batch or none of it.
 
     Args:
-        dsn: how to connect, as psycopg and libpq take it, or a function that returns that, called
-            where the connection is made. Never shown. A text travels to the executors with the
-            topology; without a password in it, libpq takes that from ``PGPASSWORD`` or a
+        dsn: how to connect, as psycopg and libpq take it, or a function that returns such a text,
+            called where the connection is made. Never shown. A text travels to the executors with
+            the topology. For a text without a password, libpq reads ``PGPASSWORD`` or a
             ``passfile``.
-        statement: run for each tuple, with ``%s`` for each of its values in order. To do more,
-            or something faster, override :meth:`apply`.
-        transactions: the table of numbers, made if it is not there: a row for each sink of each
+        statement: run for each tuple, with ``%s`` for each of its values in order. To do more, or
+            something faster, override :meth:`apply`.
+        transactions: the table of batch numbers, made if missing: a row for each sink of each
             checkpoint.
 
     ::
@@ -67,11 +66,11 @@ class PostgresSink(CommitterBolt):
         self._connection: psycopg.Connection[Any] | None = None
 
     def apply(self, cursor: "psycopg.Cursor[Any]", staged: Sequence[Any]) -> None:
-        """Write what a batch has staged; called in an open transaction. Do not commit."""
+        """Write the staged values of a batch, in an open transaction. Do not commit."""
         cursor.executemany(self._statement, staged)
 
     def connect(self, config: Config) -> None:
-        """Connect, and make the table of numbers unless it is there."""
+        """Connect, and make the table of batch numbers if it is missing."""
         connection = self._open()
         found = connection.execute("SELECT to_regclass(%s)", [self._table.as_string()]).fetchone()
         if found == (None,):
@@ -83,9 +82,10 @@ class PostgresSink(CommitterBolt):
             )
 
     def commit(self, transaction: Transaction, staged: Sequence[Any]) -> None:
-        """Apply a batch, unless it is applied already.
+        """Apply a batch, unless it is already applied.
 
-        If the connection breaks, nobody knows whether it was: the next call finds out.
+        After a broken connection nobody knows whether the batch was applied: the next call finds
+        out.
         """
         connection = self._open()
         try:
@@ -109,7 +109,7 @@ class PostgresSink(CommitterBolt):
         return self._connection
 
     def _is_new(self, cursor: "psycopg.Cursor[Any]", transaction: Transaction) -> bool:
-        """Store the number if it is higher than the last one; who else tries has to wait."""
+        """Store the number if it is higher than the last; concurrent callers wait."""
         cursor.execute(
             sql.SQL(
                 "INSERT INTO {} AS known (owner, txid) VALUES (%s, %s) ON CONFLICT (owner) "
@@ -129,9 +129,9 @@ class PostgresSink(CommitterBolt):
 
 
 def _checked(dsn: str) -> Secret:
-    """Return the address if libpq can read it, and takes no part of a password for a host.
+    """Return the address, if libpq reads it correctly, with no part of a password as the host.
 
-    Its own complaints quote what it stumbled over.
+    Errors of libpq itself quote the text, so they are not passed on.
     """
     secret = Secret(dsn)
     try:
@@ -141,7 +141,7 @@ def _checked(dsn: str) -> Secret:
     except psycopg.ProgrammingError:
         pass
     raise ConfigError(
-        "PostgresSink cannot read its address, which is not shown, since it may hold a "
-        "password: write postgresql://user:password@host:port/database, with special "
+        "PostgresSink cannot read its address (not shown here, since it may hold a "
+        "password): write postgresql://user:password@host:port/database, with special "
         "characters as %XX, or key=value pairs, with quotes around values that hold spaces"
     )

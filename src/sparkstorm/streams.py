@@ -1,7 +1,7 @@
-"""Declared output streams: field names, with or without types.
+"""Output streams: their declarations, as field names with or without types.
 
-A stream whose fields have types (Spark's DDL, ``"word string, n long"``) travels as Arrow columns
-of those types. A stream with names alone (``["word", "n"]``) takes any value that can be pickled.
+A stream with typed fields (Spark's DDL, ``"word string, n long"``) travels as Arrow columns of
+those types. A stream of names alone (``["word", "n"]``) takes any picklable value.
 """
 
 import re
@@ -16,7 +16,7 @@ from sparkstorm.errors import TopologyError
 __all__ = ["DEFAULT_STREAM", "Field", "Outputs", "Stream", "declare", "parse_type"]
 
 DEFAULT_STREAM = "default"
-"""The stream of an emit that names none, as in Storm."""
+"""The stream of an emit without a stream name, as in Storm."""
 
 _SIMPLE: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -42,7 +42,7 @@ _SIMPLE: dict[str, pa.DataType] = {
 @final
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a stream; ``type`` is None where any picklable value may stand."""
+    """One field of a stream; ``type`` is None for a field of any picklable value."""
 
     name: str
     type: pa.DataType | None = None
@@ -53,9 +53,10 @@ class Stream:
     """The declaration of one output stream.
 
     Args:
-        fields: Spark DDL (``"word string, count long"``), or names (``["word", "count"]``,
-            ``"word, count"``) for values of any type.
-        direct: only :meth:`emit_direct` may write to it, and only direct groupings may read it.
+        fields: Spark DDL (``"word string, count long"``), or names (``["word", "count"]``, ``"word,
+            count"``) for values of any type.
+        direct: only :meth:`emit_direct` may write to the stream, and only direct groupings may read
+            it.
 
     >>> Stream("word string, n long").names
     ('word', 'n')
@@ -65,7 +66,7 @@ class Stream:
 
     __slots__ = ("direct", "fields")
 
-    def __init__(self, fields: "str | Iterable[str] | Iterable[Field]", direct: bool = False):
+    def __init__(self, fields: "str | Iterable[str | Field]", direct: bool = False):
         self.fields: tuple[Field, ...] = _parse_fields(fields)
         self.direct = direct
         names = [field.name for field in self.fields]
@@ -97,7 +98,7 @@ class Stream:
 
 
 Outputs: TypeAlias = "str | Sequence[str] | Stream | Mapping[str, str | Sequence[str] | Stream]"
-"""What a component may write in its ``outputs``: one stream, or several by name."""
+"""The possible values of a component's ``outputs``: one stream, or several by name."""
 
 
 def declare(outputs: Outputs) -> dict[str, Stream]:
@@ -195,7 +196,7 @@ def _parse_field(text: object) -> Field:
 
 
 def _split_top(text: str) -> list[str]:
-    """Split at the commas that stand outside of every bracket."""
+    """Split at the commas outside of all brackets."""
     parts, depth, start = [], 0, 0
     for position, char in enumerate(text):
         depth += (char in "<(") - (char in ">)")

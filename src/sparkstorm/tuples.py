@@ -1,4 +1,4 @@
-"""The tuple: what a bolt receives."""
+"""Tuples: the values a bolt receives."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, final
@@ -33,7 +33,7 @@ class Fields:
 
 
 class Origin(Protocol):
-    """What tuples of one delivery share: where they come from and how they are tracked."""
+    """The common facts of the tuples of one delivery: their source and their tracking."""
 
     index_of: dict[str, int]
     names: tuple[str, ...]
@@ -42,20 +42,20 @@ class Origin(Protocol):
     task: int
 
     def identity(self, index: int) -> str:
-        """The tuple's id as text, for people and shells; empty when it is not tracked."""
+        """Return a tuple's id as text, for people; empty without tracking."""
         ...
 
     def attempt(self, index: int) -> int:
-        """Which try of its message this tuple belongs to, counted from 1."""
+        """Return the number of the message's attempt that the tuple belongs to, from 1."""
         ...
 
 
 class Tuple:
-    """A named list of values that a bolt receives.
+    """A named list of values, received by a bolt.
 
-    ``tup["word"]`` and ``tup[0]`` read a value. Two tuples are equal only if they are the same
-    one, as in Storm. A tuple belongs to the task and batch that received it and cannot be pickled;
-    to keep one for a later batch, hold it (:class:`sparkstorm.HeldTuples`).
+    ``tup["word"]`` and ``tup[0]`` read a value. As in Storm, a tuple equals only itself. A tuple
+    belongs to the task and batch that received it and cannot be pickled. To keep a tuple for a
+    later batch, hold it (:class:`sparkstorm.HeldTuples`).
     """
 
     __slots__ = ("_index", "_index_of", "_origin", "values")
@@ -87,47 +87,47 @@ class Tuple:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The field names of the stream it came on."""
+        """The field names of the tuple's stream."""
         return self._origin.names
 
     @property
     def component(self) -> str:
-        """The id of the component that emitted it."""
+        """The id of the component that emitted the tuple."""
         return self._origin.component
 
     @property
     def stream(self) -> str:
-        """The stream that it was emitted to."""
+        """The stream the tuple was emitted to."""
         return self._origin.stream
 
     @property
     def task(self) -> int:
-        """The task that emitted it."""
+        """The task that emitted the tuple."""
         return self._origin.task
 
     @property
     def id(self) -> str:
-        """Its 64-bit id as text, empty if it is not tracked."""
+        """The tuple's 64-bit id as text; empty without tracking."""
         return self._origin.identity(self._index)
 
     @property
     def attempt(self) -> int:
-        """Which try of its message this is: 1 at first, more after failures."""
+        """The number of the message's attempt: 1 at first, more after failures."""
         return self._origin.attempt(self._index)
 
     @property
     def is_tick(self) -> bool:
-        """Whether it is a tick tuple: no data, only the news that time has passed."""
+        """Whether the tuple is a tick: no data, only the news that time has passed."""
         return self._origin.stream == TICK
 
     def asdict(self) -> dict[str, Any]:
-        """The values by field name."""
+        """Return the values by field name."""
         return dict(zip(self.fields, self.values, strict=True))
 
     def __reduce__(self) -> Any:
         raise TrackingError(
-            f"{self!r} cannot be kept there: it is tracked where it was received. Hold it in "
-            f"state.tuples(name) of a StatefulBolt, or keep its values (tup.values)"
+            f"{self!r} cannot be kept there: a tuple is tracked by the task that received it. "
+            f"Hold it in state.tuples(name) of a StatefulBolt, or keep its values (tup.values)"
         )
 
     def __repr__(self) -> str:

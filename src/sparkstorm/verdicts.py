@@ -1,4 +1,4 @@
-"""How a message can end, and why it failed: frozen values that cross processes as JSON."""
+"""Verdicts: how a message can end, and why it failed. Frozen values, JSON between processes."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,10 +27,10 @@ class Reason(StrEnum):
 class Failure:
     """Why and where one attempt at a message failed.
 
-    ``final`` says that trying again is of no use: the message is given up at once. An attempt that
-    is not ``counted`` is none of the message's: its source did not answer, or it was left out of a
-    batch that failed with other messages. The ``attempt`` counts from 1 over the message's life
-    once a spout hears of it, before that within its batch.
+    With ``final`` another attempt is of no use, so the message is given up at once. An attempt
+    without ``counted`` is not the message's fault: its source did not answer, or the message was
+    left out of a batch that failed with other messages. The ``attempt`` counts from 1. A spout sees
+    the count over the message's life; before that, it is the count within a batch.
     """
 
     reason: Reason
@@ -57,7 +57,7 @@ class Failure:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Failure":
-        """Build a failure from :meth:`to_json`'s result."""
+        """Build a failure from the result of :meth:`to_json`."""
         return cls(**{**data, "reason": Reason(data["reason"])})
 
     def __str__(self) -> str:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -12,17 +13,21 @@ import pytest
 from sparkstorm import Config, Statistics, Topology
 from sparkstorm.planning.plan import StreamKey
 from sparkstorm.tasks.report import LogLine
-from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock, wait_until
+from sparkstorm.testing import PATIENCE_SECS, FeederSpout, LocalRunner, ManualClock, wait_until
+from tests.behaviour.on_spark import ON_SPARK
 
-_PATIENCE_SECS = 60.0
+_HERE = Path(__file__).parent
+
+_VIRTUAL_SECS = 60
+"""For how many seconds of a clock by hand something is waited for."""
 
 
 class Play(ABC):
     """A running topology and everything that it was seen to do."""
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, lines: list[LogLine]) -> None:
         self.topology = topology
-        self.lines: list[LogLine] = []
+        self.lines = lines
         self._tapped: list[tuple[StreamKey, int, tuple[Any, ...]]] = []
 
     def emitted(self, component: str, stream: str = "default") -> list[tuple[Any, ...]]:
@@ -69,8 +74,14 @@ class Play(ABC):
 class LocalPlay(Play):
     """In this process; its time stands still unless a test advances ``clock``."""
 
-    def __init__(self, topology: Topology, config: Mapping[str, object], **options: Any) -> None:
-        super().__init__(topology)
+    def __init__(
+        self,
+        topology: Topology,
+        config: Mapping[str, object],
+        lines: list[LogLine],
+        **options: Any,
+    ) -> None:
+        super().__init__(topology, lines)
         self.clock = ManualClock()
         self.runner = LocalRunner(
             topology,
@@ -78,7 +89,6 @@ class LocalPlay(Play):
             taps=topology.components,
             clock=self.clock,
             on_tap=self._on_tap,
-            on_log=self.lines.append,
             **options,
         )
 
@@ -94,7 +104,7 @@ class LocalPlay(Play):
         return self.runner.statistics()
 
     def pass_time(self, until: Callable[[], bool]) -> None:
-        for _ in range(int(_PATIENCE_SECS)):
+        for _ in range(_VIRTUAL_SECS):
             if until():
                 return
             self.clock.advance(1.0)
@@ -109,11 +119,16 @@ class SparkPlay(Play):
     """On the shared session."""
 
     def __init__(
-        self, topology: Topology, config: Mapping[str, object], session: Any, **options: Any
+        self,
+        topology: Topology,
+        config: Mapping[str, object],
+        lines: list[LogLine],
+        session: Any,
+        **options: Any,
     ) -> None:
         from sparkstorm import submit
 
-        super().__init__(topology)
+        super().__init__(topology, lines)
         components = [spec.component for spec in topology.spouts]
         self._feeders = [spout for spout in components if isinstance(spout, FeederSpout)]
         self.run = submit(
@@ -123,7 +138,6 @@ class SparkPlay(Play):
             session=session,
             taps=topology.components,
             on_tap=self._on_tap,
-            on_log=self.lines.append,
             **options,
         )
 
@@ -132,11 +146,12 @@ class SparkPlay(Play):
         return self.statistics()
 
     def drain(self) -> Statistics:
-        assert self.run.wait_until_drained(_PATIENCE_SECS), self.run.statistics()
+        assert self.run.wait_until_drained(PATIENCE_SECS), self.run.statistics()
         return self.statistics()
 
     def statistics(self) -> Statistics:
-        return self.run.statistics()
+        told: Statistics = self.run.statistics()
+        return told
 
     def pass_time(self, until: Callable[[], bool]) -> None:
         wait_until(until, check=self.run._check)
@@ -149,7 +164,7 @@ class SparkPlay(Play):
         """Whether what was emitted in committed batches was shown: spouts get verdicts before."""
         coordinator = self.run._coordinator
         with coordinator._lock:
-            return not coordinator._taps.waiting
+            return not coordinator._bookkeeper._taps.waiting
 
     def _is_quiet(self) -> bool:
         """Whether all that was fed was emitted, put into a batch and seen to its end."""
@@ -159,25 +174,36 @@ class SparkPlay(Play):
         with coordinator._lock:
             if (
                 coordinator._batches
-                or coordinator._taps.waiting
+                or coordinator._bookkeeper._taps.waiting
                 or any(t.waiting for t in coordinator.hosted.values())
             ):
                 return False
-        return self.run._spouts.idle
+        idle: bool = self.run._spouts.idle
+        return idle
 
 
 Runner = Callable[..., AbstractContextManager[Play]]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to `make test-all` what repeats on Spark a kind of behaviour that is shown there."""
+    for item in items:
+        chosen = (
+            ON_SPARK.get(item.path.stem, set()) if item.path.is_relative_to(_HERE) else {item.name}
+        )
+        if item.get_closest_marker("spark") and item.name not in chosen:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture
-def run_locally() -> Runner:
+def run_locally(lines: list[LogLine]) -> Runner:
     """Run a topology in this process, as a context manager that gives a :class:`LocalPlay`."""
 
     @contextmanager
     def run(
         topology: Topology, config: Mapping[str, object] | None = None, **options: Any
     ) -> Iterator[LocalPlay]:
-        play = LocalPlay(topology, config or {}, **options)
+        play = LocalPlay(topology, config or {}, lines, **options)
         with play.runner:
             yield play
 
@@ -185,7 +211,7 @@ def run_locally() -> Runner:
 
 
 @pytest.fixture
-def run_on_spark(request: pytest.FixtureRequest) -> Runner:
+def run_on_spark(request: pytest.FixtureRequest, lines: list[LogLine]) -> Runner:
     """Run a topology on the shared Spark session, in the same way."""
     session = request.getfixturevalue("spark")
 
@@ -193,7 +219,7 @@ def run_on_spark(request: pytest.FixtureRequest) -> Runner:
     def run(
         topology: Topology, config: Mapping[str, object] | None = None, **options: Any
     ) -> Iterator[SparkPlay]:
-        play = SparkPlay(topology, config or {}, session, **options)
+        play = SparkPlay(topology, config or {}, lines, session, **options)
         try:
             yield play
         finally:

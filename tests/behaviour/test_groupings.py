@@ -8,7 +8,7 @@ import sparkstorm as ss
 from sparkstorm.testing import FixedSpout
 
 TASKS = 4
-ROWS = [[f"key{n % 37}", n] for n in range(600)]
+ROWS: list[list[Any]] = [[f"key{n % 37}", n] for n in range(600)]
 
 
 class Where(ss.BasicBolt):

@@ -15,10 +15,10 @@ from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.packets.packet import Kind, read_head
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import StageKind
-from sparkstorm.state.log import MemoryStore
-from sparkstorm.tasks.job import StageJob
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.state.stores import MemoryStore
+from sparkstorm.tasks.worker import StageJob, Worker
 from sparkstorm.testing import FixedSpout, ManualClock
+from tests.tools.word_count import WordCount
 
 
 class Split(ss.BasicBolt):
@@ -32,18 +32,6 @@ class Split(ss.BasicBolt):
         collector.emit([len(tup["text"])], stream="sizes")
         if len(tup["text"]) % 7 == 6:
             raise ValueError("seven")
-
-
-class Count(ss.StatefulBolt):
-    """Counts in state."""
-
-    outputs = "word string, count long"
-
-    def execute(self, tup: ss.Tuple) -> None:
-        count = self.state.get(tup["word"], 0) + 1
-        self.state.put(tup["word"], count)
-        self.collector.emit([tup["word"], count], anchors=tup)
-        self.collector.ack(tup)
 
 
 class Join(ss.Bolt):
@@ -98,7 +86,7 @@ def topology(rows: list[list[str]]) -> ss.Topology:
     builder = ss.TopologyBuilder()
     builder.set_spout("lines", FixedSpout(rows, "text string"), parallelism=2)
     builder.set_bolt("split", Split(), parallelism=3).shuffle_grouping("lines")
-    builder.set_bolt("count", Count(), parallelism=2).fields_grouping("split", ["word"])
+    builder.set_bolt("count", WordCount(), parallelism=2).fields_grouping("split", ["word"])
     joiner = builder.set_bolt("join", Join(), parallelism=2)
     joiner.partial_key_grouping("count", ["word"]).all_grouping("split", "sizes")
     builder.set_bolt("fail", Fail(), parallelism=2).local_or_shuffle_grouping("join")
@@ -127,7 +115,7 @@ def run(made: ss.Topology, seed: int) -> list[dict[int, list[bytes]]]:
         while task.step(1000):
             pass
     assert coordinator.next_batch(0)
-    workshop, stores, sent = Workshop(plan), {}, []
+    worker, stores, sent = Worker(plan), dict[str, MemoryStore](), []
     boxes: dict[int, list[bytes]] = {}
     for stage in plan.stages:
         moved: dict[int, list[bytes]] = {}
@@ -135,7 +123,7 @@ def run(made: ss.Topology, seed: int) -> list[dict[int, list[bytes]]]:
         rng.shuffle(partitions)
         for partition in partitions:
             job = StageJob(
-                workshop=workshop,
+                worker=worker,
                 stage=stage,
                 partition=partition,
                 batch=coordinator.info(0),
@@ -156,7 +144,7 @@ def run(made: ss.Topology, seed: int) -> list[dict[int, list[bytes]]]:
     st.lists(st.text("ab cd", max_size=20).map(lambda text: [text]), min_size=1, max_size=30),
     st.integers(),
 )
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples // 3)
 def test_order_of_arrival_does_not_matter(rows: Any, seed: int) -> None:
     """Two runs of a batch whose packets arrive in different orders send the same bytes."""
     made = topology(rows)
@@ -164,7 +152,7 @@ def test_order_of_arrival_does_not_matter(rows: Any, seed: int) -> None:
 
 
 @given(st.integers(MANY_ROOTS, 3 * MANY_ROOTS), st.integers())
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples // 5)
 def test_order_of_arrival_does_not_matter_to_results_of_many(count: int, seed: int) -> None:
     """The same messages are the same grove."""
     made = ranking([[str(number)] for number in range(count)])

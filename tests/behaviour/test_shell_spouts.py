@@ -23,7 +23,7 @@ class FailOnce(ss.Bolt):
     outputs = ("n",)
 
     def execute(self, tup: ss.Tuple) -> None:
-        self.seen = getattr(self, "seen", set())
+        self.seen: set[int] = getattr(self, "seen", set())
         number = tup[0]
         if number % 3 == 0 and number not in self.seen:
             self.seen.add(number)

@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import sparkstorm as ss
@@ -12,6 +13,13 @@ from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.components.context import TaskContext
 from sparkstorm.errors import SpoutConnectionError
 from sparkstorm.spouts import IteratorSpout, LinesSpout, ReplayingSpout
+
+
+def column_of(batch: object) -> list[Any]:
+    """The first column of what a source has read."""
+    assert isinstance(batch, pa.RecordBatch)
+    column: list[Any] = batch.column(0).to_pylist()
+    return column
 
 
 class Show(ss.BasicBolt):
@@ -178,7 +186,7 @@ def test_lines_snapshot_and_restore(tmp_path: Path) -> None:
     assert not second.exhausted()
     (rest,) = second.plan(10)
     assert (split.count, rest.count) == (2, 1)
-    assert [batch.column(0).to_pylist() for batch in second.read(rest)] == [["three"]]
+    assert [column_of(batch) for batch in second.read(rest)] == [["three"]]
     assert second.msg_id(rest, 0) == (str(tmp_path / "a.txt"), 3)
     assert second.exhausted()
     assert second.plan(10) == []
@@ -276,7 +284,7 @@ def test_what_follows_the_last_line_end_is_a_message(tmp_path: Path) -> None:
         file.write("o\n")
     assert not spout.exhausted()
     splits += spout.plan(10)
-    read = [batch.column(0).to_pylist() for split in splits for batch in spout.read(split)]
+    read = [column_of(batch) for split in splits for batch in spout.read(split)]
     assert read == [["one", "tw"], ["o"]]
 
 

@@ -9,36 +9,7 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.spouts import LinesSpout
-
-
-class Split(ss.BasicBolt):
-    """Splits lines at white space."""
-
-    outputs = "word string"
-
-    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
-        for word in tup["sentence"].split():
-            collector.emit([word])
-
-
-class WordCount(ss.StatefulBolt):
-    """Counts in state; tells the new count."""
-
-    outputs = "word string, count long"
-
-    def execute(self, tup: ss.Tuple) -> None:
-        count = self.state.get(tup["word"], 0) + 1
-        self.state.put(tup["word"], count)
-        self.collector.emit([tup["word"], count], anchors=tup)
-        self.collector.ack(tup)
-
-
-def word_count(path: Path, parallelism: int) -> ss.Topology:
-    builder = ss.TopologyBuilder()
-    builder.set_spout("lines", LinesSpout(path))
-    builder.set_bolt("split", Split(), parallelism).shuffle_grouping("lines")
-    builder.set_bolt("count", WordCount(), parallelism).fields_grouping("split", ["word"])
-    return builder.create_topology()
+from tests.tools.word_count import word_count
 
 
 @pytest.fixture(scope="session")
@@ -77,7 +48,7 @@ def test_every_parallelism(
 ) -> None:
     """The counts are exact and every line is acked, whatever the numbers of tasks and ackers."""
     config = {"acker_executors": ackers, "batch_max_messages": 20_000}
-    with run_locally(word_count(text, parallelism), config) as play:
+    with run_locally(word_count(LinesSpout(text), parallelism=parallelism), config) as play:
         check(play, play.drain(), truth)
 
 
@@ -85,5 +56,7 @@ def test_every_parallelism(
 @pytest.mark.parametrize(("parallelism", "ackers"), [(1, 1), (2, 4), (7, 0)])
 def test_on_spark(run_on_spark: Any, text: Path, truth: Any, parallelism: int, ackers: int) -> None:
     """The same through Spark's exchanges and state store."""
-    with run_on_spark(word_count(text, parallelism), {"acker_executors": ackers}) as play:
+    with run_on_spark(
+        word_count(LinesSpout(text), parallelism=parallelism), {"acker_executors": ackers}
+    ) as play:
         check(play, play.drain(), truth)

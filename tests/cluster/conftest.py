@@ -1,3 +1,3 @@
-"""The programs here are started by the tests; they import one another as scripts do."""
+"""The programs here are started by the tests."""
 
 collect_ignore = ["count_words.py", "executors.py", "hoard.py", "recompute.py"]

@@ -11,40 +11,11 @@ import sys
 import threading
 from pathlib import Path
 
-from executors import executors_of
-
 import sparkstorm as ss
 from sparkstorm.spouts import LinesSpout
-
-
-class Split(ss.BasicBolt):
-    """Splits lines at white space."""
-
-    outputs = "word string"
-
-    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
-        for word in tup["sentence"].split():
-            collector.emit([word])
-
-
-class WordCount(ss.StatefulBolt):
-    """Counts in state."""
-
-    outputs = "word string, count long"
-
-    def execute(self, tup: ss.Tuple) -> None:
-        count = self.state.get(tup["word"], 0) + 1
-        self.state.put(tup["word"], count)
-        self.collector.emit([tup["word"], count], anchors=tup)
-        self.collector.ack(tup)
-
-
-def word_count(path: str) -> ss.Topology:
-    builder = ss.TopologyBuilder()
-    builder.set_spout("lines", LinesSpout(path))
-    builder.set_bolt("split", Split(), 2).shuffle_grouping("lines")
-    builder.set_bolt("count", WordCount(), 2).fields_grouping("split", ["word"])
-    return builder.create_topology()
+from sparkstorm.testing import PATIENCE_SECS
+from tests.cluster.executors import executors_of
+from tests.tools.word_count import word_count
 
 
 def main(master: str, text: str, result: str, *workers: str) -> None:
@@ -59,7 +30,12 @@ def main(master: str, text: str, result: str, *workers: str) -> None:
     killed = []
     config = {"batch_max_messages": 6_000, "partitions": 2}
     with ss.submit(
-        word_count(text), name="words", master=master, config=config, taps=["count"], on_tap=on_tap
+        word_count(LinesSpout(text)),
+        name="words",
+        master=master,
+        config=config,
+        taps=["count"],
+        on_tap=on_tap,
     ) as run:
         if workers:
             tick = threading.Event()
@@ -68,7 +44,7 @@ def main(master: str, text: str, result: str, *workers: str) -> None:
                 tick.wait(0.02)
             killed = executors_of([int(pid) for pid in workers])[:1]
             os.kill(killed[0], signal.SIGKILL)
-        drained = run.wait_until_drained(240)
+        drained = run.wait_until_drained(PATIENCE_SECS)
         statistics = run.statistics()
     answer = {
         "counts": counts,

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import sparkstorm as ss
 from sparkstorm.spouts import IteratorSpout
+from sparkstorm.testing import PATIENCE_SECS
 
 _MORE = 64 * 1024 * 1024
 
@@ -52,7 +53,7 @@ def main(master: str, messages: int, poison: int, result: Path) -> None:
         taps=["hoarder"],
         on_tap=lambda key, task, rows: seen.extend(n for (n,) in rows),
     ) as run:
-        drained = run.wait_until_drained(240)
+        drained = run.wait_until_drained(PATIENCE_SECS)
         statistics = run.statistics()
     answer = {
         "drained": drained,

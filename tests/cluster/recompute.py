@@ -26,11 +26,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from executors import executors_of
-
 import sparkstorm as ss
 from sparkstorm.cli.state.commands import StateOptions, read_state
 from sparkstorm.spouts import IteratorSpout
+from sparkstorm.testing import PATIENCE_SECS
+from tests.cluster.executors import executors_of
 
 _STAGE_SECS, _SLOW_SECS = 0.4, 5.0
 _PARTITIONS = 4
@@ -171,7 +171,7 @@ def main(spec: dict[str, Any], result: Path) -> None:
             alive = executors_of(spec["workers"])
             done += bool(alive) and disturb(spec["disturb"], rng.choice(alive))
             never.wait(rng.uniform(0.0, 3.0))
-        drained = run.wait_until_drained(240)
+        drained = run.wait_until_drained(PATIENCE_SECS)
         statistics = run.statistics()
     answer = {
         "counted": counted,

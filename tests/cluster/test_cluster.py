@@ -18,9 +18,11 @@ import pyspark
 import pytest
 
 import sparkstorm
+from sparkstorm.testing import PATIENCE_SECS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
+_ROOT = Path(__file__).parents[2]
 _HOME = Path(pyspark.__file__).parent
 _LOOPBACK = "127.0.0.1"
 _HOSTS = ("127.0.0.1", "127.0.0.2")
@@ -76,7 +78,7 @@ def _start(
 
 def _wait_for(log: Path, pattern: str, process: subprocess.Popen[bytes]) -> str:
     """Wait until a daemon has logged something."""
-    never, deadline = threading.Event(), time.monotonic() + 60
+    never, deadline = threading.Event(), time.monotonic() + PATIENCE_SECS
     while True:
         text = log.read_text(errors="replace")
         if found := re.search(pattern, text):
@@ -107,13 +109,13 @@ def count_words(cluster: tuple[str, list[int]], text: Path, folder: Path, kill: 
 def run_driver(script: str, *arguments: str, **environment: str) -> None:
     """Run a driver program of this folder to its end."""
     source = str(Path(sparkstorm.__file__).parents[1])
-    ours = {"PYTHONPATH": source, "SPARK_LOCAL_IP": _LOOPBACK}
+    ours = {"PYTHONPATH": f"{source}:{_ROOT}", "SPARK_LOCAL_IP": _LOOPBACK}
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name(script)), *arguments],
         env={**os.environ, **ours, **environment},
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=2 * PATIENCE_SECS,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-6000:]
@@ -182,7 +184,6 @@ def recompute(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(450)
 @pytest.mark.parametrize("how", ["kill", "files", "slow"])
 def test_repeated_tasks_fail_no_tree(
     cluster: tuple[str, list[int]], tmp_path: Path, how: str
@@ -199,7 +200,6 @@ def test_repeated_tasks_fail_no_tree(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(450)
 @pytest.mark.parametrize("how", ["kill", "files", "slow"])
 def test_bolts_that_are_not_deterministic_lose_nothing(
     cluster: tuple[str, list[int]], tmp_path: Path, how: str
@@ -222,7 +222,6 @@ def test_bolts_that_are_not_deterministic_lose_nothing(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(450)
 @pytest.mark.parametrize("how", ["kill", "files"])
 def test_what_is_acked_is_in_the_state_that_is_committed(
     cluster: tuple[str, list[int]], tmp_path: Path, how: str

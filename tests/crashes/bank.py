@@ -5,7 +5,6 @@ a hundred fails at its first try. Run it again on the same checkpoint after a ki
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -85,4 +84,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,6 +1,6 @@
 """Kills parts of a running bank at random moments until all transfers are through, then checks.
 
-``python bank_loop.py FOLDER --transfers 12000 --victims driver,worker,connections,database``
+``PYTHONPATH=. python tests/crashes/bank_loop.py FOLDER --transfers 12000 --victims driver,worker``
 
 Each victim dies once, in a random order, as soon as some more transfers are applied. A driver that
 was killed is started again on the same checkpoint. All the time an auditor adds up the accounts, as
@@ -19,10 +19,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import processes
 import psycopg
 
-from sparkstorm.testing import PostgresServer
+from sparkstorm.testing.servers import PostgresServer
+from tests.crashes import processes
 
 _HERE = Path(__file__).parent
 _ACCOUNTS = 20

@@ -1,6 +1,6 @@
 """Kills Spark's Python daemons as they start, while messages flow; then checks the counts.
 
-``python daemon_loop.py FOLDER --messages 200000 --master 'local-cluster[2,1,1024]' --seed 7``
+``PYTHONPATH=. python tests/crashes/daemon_loop.py FOLDER --master 'local-cluster[2,1,1024]'``
 
 Workers and daemons that run are killed, too, every few seconds, so that new ones have to start. The
 last line of output says how many daemons were killed as they started; exit code 1 if anything is
@@ -15,10 +15,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import processes
-
 import sparkstorm as ss
 from sparkstorm.spouts import IteratorSpout
+from tests.crashes import processes
 
 _KEYS = 97
 _LOOK_SECS = 0.01

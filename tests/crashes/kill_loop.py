@@ -1,6 +1,6 @@
 """Kills parts of a running word count at random moments until all lines are through, then checks.
 
-``python kill_loop.py FOLDER --lines 20000 --victims worker,driver --seed 7``
+``PYTHONPATH=. python tests/crashes/kill_loop.py FOLDER --lines 20000 --victims worker,driver``
 
 A driver that was killed is started again at once on the same checkpoint. With the victim ``source``
 the lines come from a queue in a process of its own, which is started again, too. In the end a roll
@@ -20,7 +20,7 @@ from collections import Counter
 from math import inf
 from pathlib import Path
 
-import processes
+from tests.crashes import processes
 
 _HERE = Path(__file__).parent
 _WORDS_PER_LINE = 12

@@ -10,13 +10,12 @@ what the counting bolt emitted. The lines come from a file that the executors re
 import argparse
 import json
 import os
-import sys
 from pathlib import Path
-
-from queue_spout import QueueSpout
 
 import sparkstorm as ss
 from sparkstorm.spouts import LinesSpout
+from tests.crashes.queue_spout import QueueSpout
+from tests.tools.word_count import word_count
 
 
 class Witness:
@@ -59,26 +58,6 @@ class Split(ss.Bolt):
         self.witness.write()
 
 
-class WordCount(ss.StatefulBolt):
-    """Counts in state."""
-
-    outputs = "word string, count long"
-
-    def execute(self, tup: ss.Tuple) -> None:
-        count = self.state.get(tup["word"], 0) + 1
-        self.state.put(tup["word"], count)
-        self.collector.emit([tup["word"], count], anchors=tup)
-        self.collector.ack(tup)
-
-
-def topology(lines: ss.Spout | ss.PartitionedSpout) -> ss.Topology:
-    builder = ss.TopologyBuilder()
-    builder.set_spout("lines", lines)
-    builder.set_bolt("split", Split(), 2).shuffle_grouping("lines")
-    builder.set_bolt("count", WordCount(), 2).fields_grouping("split", ["word"])
-    return builder.create_topology()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--master", default="local[2]")
@@ -89,6 +68,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=200)
     parser.add_argument("--tap")
     options = parser.parse_args()
+    lines = QueueSpout(options.queue) if options.queue else LinesSpout(options.text)
     counts: dict[str, int] = {}
 
     def on_tap(key: object, task: int, rows: list[tuple[str, int]]) -> None:
@@ -96,7 +76,7 @@ def main() -> None:
             counts[word] = max(count, counts.get(word, 0))
 
     with ss.submit(
-        topology(QueueSpout(options.queue) if options.queue else LinesSpout(options.text)),
+        word_count(lines, split=Split()),
         name="words",
         master=options.master,
         checkpoint=options.checkpoint,
@@ -116,4 +96,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

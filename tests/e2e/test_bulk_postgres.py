@@ -7,7 +7,14 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.bolts import BulkWriterBolt
-from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock, PostgresServer, QueueSpout
+from sparkstorm.testing import (
+    PATIENCE_SECS,
+    FeederSpout,
+    LocalRunner,
+    ManualClock,
+    QueueSpout,
+)
+from sparkstorm.testing.servers import PostgresServer
 
 try:
     import psycopg
@@ -55,7 +62,8 @@ def postgres(
 
 def select(server: PostgresServer, query: str) -> list[tuple[Any, ...]]:
     with psycopg.connect(server.dsn) as connection:
-        return connection.execute(query).fetchall()
+        rows: list[tuple[Any, ...]] = connection.execute(query).fetchall()
+        return rows
 
 
 def wired(spout: Any, server: PostgresServer) -> ss.Topology:
@@ -108,6 +116,7 @@ def test_a_crash_of_the_database_loses_nothing(postgres: PostgresServer) -> None
     assert select(postgres, "select count(*), sum(value) from readings") == [(500, 500.0)]
 
 
+@pytest.mark.slow
 def test_on_spark(postgres: PostgresServer, spark: Any) -> None:
     """The workers write; the module travels to them."""
     import sys
@@ -121,7 +130,7 @@ def test_on_spark(postgres: PostgresServer, spark: Any) -> None:
     feeder.end()
     config = ss.Config(message_timeout_secs=600)
     with ss.submit(wired(feeder, postgres), config=config, session=spark) as run:
-        assert run.wait_until_drained(120)
+        assert run.wait_until_drained(PATIENCE_SECS)
     cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
     assert select(postgres, "select count(*), sum(value) from readings") == [(1000, 1000.0)]
     assert select(postgres, "select max(rows) from writes") == [(100,)]

@@ -1,6 +1,7 @@
 """``sparkstorm run`` as a user would run it."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from sparkstorm.testing import PATIENCE_SECS
+
 pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).parents[2]
@@ -17,6 +20,7 @@ SPARKSTORM = [sys.executable, "-m", "sparkstorm.cli"]
 
 COUNTING = """
 import sparkstorm as ss
+from tests.tools.word_count import WordCount, word_count
 
 class Split(ss.BasicBolt):
     outputs = "word string"
@@ -26,24 +30,12 @@ class Split(ss.BasicBolt):
         for word in beside.words(tup["sentence"]):
             collector.emit([word])
 
-class Count(ss.StatefulBolt):
-    outputs = "word string, count long"
-
-    def execute(self, tup):
-        count = self.state.get(tup["word"], 0) + 1
-        self.state.put(tup["word"], count)
-        self.collector.emit([tup["word"], count], anchors=tup)
-        self.collector.ack(tup)
-
+class Count(WordCount):
     def finish_batch(self):
         print("counted", len(self.state))
 
 def topology(args):
-    builder = ss.TopologyBuilder()
-    builder.set_spout("lines", ss.spouts.LinesSpout(*args))
-    builder.set_bolt("split", Split(), parallelism=2).shuffle_grouping("lines")
-    builder.set_bolt("count", Count(), parallelism=2).fields_grouping("split", ["word"])
-    return builder.create_topology()
+    return word_count(ss.spouts.LinesSpout(*args), split=Split(), count=Count())
 """
 
 BESIDE = """
@@ -82,7 +74,8 @@ def topology(args):
 
 def run(*args: str | Path) -> "subprocess.CompletedProcess[str]":
     command = [*SPARKSTORM, "run", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=280)
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECS, env=env)
 
 
 def test_a_run_counts_taps_and_goes_on_with_its_checkpoint(tmp_path: Path) -> None:
@@ -161,7 +154,7 @@ def interrupted(topology: Path, *, times: int) -> tuple[int, str]:
         if times > 1:
             wait_for("draining", process)
             process.send_signal(signal.SIGINT)
-        _, text = process.communicate(timeout=90)
+        _, text = process.communicate(timeout=PATIENCE_SECS)
     return process.returncode, text
 
 
@@ -193,6 +186,7 @@ def topology(args):
 """
 
 
+@pytest.mark.slow
 def test_dead_letters_are_listed_shown_and_replayed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,6 +226,6 @@ def test_dead_letters_are_listed_shown_and_replayed(
 
 def letters(*args: str | Path) -> str:
     command = [*SPARKSTORM, "dead-letters", *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECS)
     assert done.returncode == 0, done.stderr
     return done.stdout

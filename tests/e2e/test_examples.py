@@ -13,7 +13,7 @@ import pytest
 from sparkstorm import ConfigError
 from sparkstorm.cli.loading import load
 from sparkstorm.planning.plan import StreamKey
-from sparkstorm.testing import LocalRunner, ManualClock, complete_topology
+from sparkstorm.testing import PATIENCE_SECS, LocalRunner, ManualClock, complete_topology
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -66,6 +66,7 @@ def test_rolling_top_words_are_those_of_the_last_seconds() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.e2e
 def test_rolling_top_words_on_spark() -> None:
     """Ticks come while the words do, and after them; the run ends all the same."""
@@ -75,18 +76,22 @@ def test_rolling_top_words_on_spark() -> None:
         [*command, "--", "6", "600"],  # a busy machine may take longer than 5 seconds for a batch
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=PATIENCE_SECS,
     )
     assert done.returncode == 0, done.stderr
     assert "2,400 acked, 0 failed" in done.stderr
     assert re.search(r"merge │ (\w+ \d+  ){2}\w+ \d+", done.stderr), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.e2e
 def test_the_hosted_spout_gets_everything_through_by_retrying() -> None:
     command = [sys.executable, "-m", "sparkstorm.cli", "run", str(EXAMPLES / "hosted_spout.py")]
     done = subprocess.run(
-        [*command, "--available-now", "--", "30"], capture_output=True, text=True, timeout=280
+        [*command, "--available-now", "--", "30"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECS,
     )
     assert done.returncode == 0, done.stderr
     assert "messages: 30 acked, 30 failed attempts (30 failed), 0 given up" in done.stderr
@@ -99,7 +104,11 @@ def test_the_snippet_of_the_readme_runs_as_a_script(tmp_path: Path) -> None:
     (tmp_path / "words.py").write_text(snippet)
     (tmp_path / "book.txt").write_text("a b\na\n" * 20)
     done = subprocess.run(
-        [sys.executable, "words.py"], cwd=tmp_path, capture_output=True, text=True, timeout=280
+        [sys.executable, "words.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECS,
     )
     assert done.returncode == 0, done.stderr
     assert "Statistics(emitted=40, acked=40, failed=0, pending=0" in done.stdout
@@ -110,7 +119,7 @@ def test_the_snippet_of_the_readme_runs_as_a_script(tmp_path: Path) -> None:
 def test_kafka_enrich_brings_each_order_to_one_topic_or_the_other() -> None:
     """It starts a broker of its own; the one order that is none becomes a dead letter."""
     command = [sys.executable, str(EXAMPLES / "kafka_enrich.py"), "--demo"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECS)
     assert done.returncode == 0, done.stderr
     assert "100 orders enriched, 1 dead letter\n" in done.stdout
     assert "committed up to 101, 0 behind\n" in done.stdout
@@ -123,7 +132,7 @@ def test_word_count_is_a_script_too() -> None:
         [sys.executable, str(EXAMPLES / "word_count.py")],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=PATIENCE_SECS,
     )
     assert done.returncode == 0, done.stderr
     assert "lines acked, 0 pending" in done.stdout

@@ -16,16 +16,17 @@ from pathlib import Path
 
 import pytest
 
-from sparkstorm.testing import wait_until
+from sparkstorm.testing import PATIENCE_SECS, wait_until
 
 pytestmark = pytest.mark.e2e
 
-_PATIENCE_SECS = 180
 LINES = 240
+ROOT = Path(__file__).parents[2]
 
 COUNTING = """
 import os, time
 import sparkstorm as ss
+from tests.tools.word_count import word_count
 
 class Split(ss.BasicBolt):
     outputs = "word string"
@@ -37,21 +38,8 @@ class Split(ss.BasicBolt):
         for word in tup["sentence"].split():
             collector.emit([word])
 
-class Count(ss.StatefulBolt):
-    outputs = "word string, count long"
-
-    def execute(self, tup):
-        count = self.state.get(tup["word"], 0) + 1
-        self.state.put(tup["word"], count)
-        self.collector.emit([tup["word"], count], anchors=tup)
-        self.collector.ack(tup)
-
 def topology(args):
-    builder = ss.TopologyBuilder()
-    builder.set_spout("lines", ss.spouts.LinesSpout(*args))
-    builder.set_bolt("split", Split(), parallelism=2).shuffle_grouping("lines")
-    builder.set_bolt("count", Count(), parallelism=2).fields_grouping("split", ["word"])
-    return builder.create_topology()
+    return word_count(ss.spouts.LinesSpout(*args), split=Split())
 """
 
 DEADLY = """
@@ -110,7 +98,7 @@ class Run:
         command = [sys.executable, "-m", "sparkstorm.cli", "run", *map(str, args)]
         with self._out.open("wb") as out, self._err.open("wb") as err:
             paths = {"DRIVER": str(folder / "driver.pid"), "HOLD": str(folder / "hold")}
-            env = {**os.environ, **paths}
+            env = {**os.environ, **paths, "PYTHONPATH": str(ROOT)}
             self.process = subprocess.Popen(command, stdout=out, stderr=err, env=env)
 
     @property
@@ -142,7 +130,7 @@ class Run:
         assert self.process.poll() is None, self.said
 
     def wait(self) -> int:
-        return self.process.wait(_PATIENCE_SECS)
+        return self.process.wait(PATIENCE_SECS)
 
 
 @contextmanager
@@ -160,7 +148,13 @@ def counting(tmp_path: Path) -> list[str | Path]:
     """The arguments of a run that counts words, about 40 lines in a batch of half a second."""
     (tmp_path / "counting.py").write_text(COUNTING)
     (tmp_path / "lines.txt").write_text("".join(f"w{n % 7} w{n % 5}\n" for n in range(LINES)))
-    options = [tmp_path / "counting.py", "--tap", "count", "--checkpoint", tmp_path / "checkpoint"]
+    options: list[str | Path] = [
+        tmp_path / "counting.py",
+        "--tap",
+        "count",
+        "--checkpoint",
+        tmp_path / "checkpoint",
+    ]
     limits = ["-c", "batch_max_messages=40", "-c", "lease_timeout_secs=6", "--master", "local[2]"]
     return [*options, *limits, "--available-now", "--", tmp_path / "lines.txt"]
 
@@ -178,12 +172,13 @@ def check_counts(*runs: Run) -> None:
     assert {word: max(n for w, n in seen if w == word) for word in expected} == expected
 
 
+@pytest.mark.slow
 def test_a_run_whose_jvm_dies_says_so_and_can_be_started_again(
     tmp_path: Path, counting: list[str | Path]
 ) -> None:
     """A second run is refused meanwhile; after kill -9 of the JVM the counts are exact."""
     with running(tmp_path, "first", *counting) as first:
-        wait_until(lambda: len(first.tapped()) >= 80, secs=_PATIENCE_SECS, check=first.check)
+        wait_until(lambda: len(first.tapped()) >= 80, check=first.check)
         (tmp_path / "hold").touch()  # it may not be done before the second looks
         with running(tmp_path, "second", *counting) as second:
             assert second.wait() == 2
@@ -217,14 +212,14 @@ def test_a_killed_driver_is_succeeded_at_once_and_a_paused_one_after_a_while(
 ) -> None:
     """The paused one stops when it wakes up, and has changed nothing."""
     with running(tmp_path, "first", *counting) as first:
-        wait_until(lambda: len(first.tapped()) >= 80, secs=_PATIENCE_SECS, check=first.check)
+        wait_until(lambda: len(first.tapped()) >= 80, check=first.check)
         first.process.kill()
     assert first.folders()
     with running(tmp_path, "second", *counting) as second:
-        wait_until(lambda: "running" in second.said, secs=_PATIENCE_SECS, check=second.check)
+        wait_until(lambda: "running" in second.said, check=second.check)
         assert not first.folders()
         assert "in use by" not in second.said
-        wait_until(lambda: bool(second.tapped()), secs=_PATIENCE_SECS, check=second.check)
+        wait_until(lambda: bool(second.tapped()), check=second.check)
         jvm = second.jvm()
         os.kill(second.process.pid, signal.SIGSTOP)
         os.kill(jvm, signal.SIGSTOP)
@@ -245,9 +240,10 @@ def test_a_line_that_kills_the_driver_is_given_up(tmp_path: Path) -> None:
     (tmp_path / "deadly.py").write_text(DEADLY)
     lines = [f"good {n}" for n in range(30)]
     (tmp_path / "lines.txt").write_text("\n".join([*lines[:11], "bad", *lines[11:]]))
-    options = ["--checkpoint", tmp_path / "checkpoint", "-c", "max_retries=0", "--tap", "deadly"]
+    options: list[str | Path] = ["--checkpoint", tmp_path / "checkpoint"]
+    options += ["-c", "max_retries=0", "--tap", "deadly"]
     arguments = [*options, "--master", "local[2]", "--available-now", "--", tmp_path / "lines.txt"]
-    codes, seen = [], set()
+    codes, seen = list[int](), set[str]()
     while not codes or codes[-1] == -9:
         assert len(codes) < 6
         with running(tmp_path, "deadly", tmp_path / "deadly.py", *arguments) as run:

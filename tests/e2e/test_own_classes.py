@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from sparkstorm.testing import PATIENCE_SECS
+
 pytestmark = pytest.mark.e2e
 
 SELLING = """
@@ -83,7 +85,9 @@ def test_of_a_script(selling: Path, tmp_path: Path) -> None:
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     said = []
     for _ in range(2):
-        done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=180)
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=env, timeout=PATIENCE_SECS
+        )
         assert done.returncode == 0, done.stderr
         said.append(done.stdout.strip())
     assert said[0] == "apple 11,apple 22,apple 33,pear 11,pear 22,pear 33"
@@ -94,7 +98,7 @@ def test_of_a_file_that_is_run(selling: Path) -> None:
     """`sparkstorm run` loads a file under a name that workers cannot import."""
     options = ["--available-now", "--tap", "sum", "--", "2"]
     command = [sys.executable, "-m", "sparkstorm.cli", "run", str(selling), *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECS)
     assert done.returncode == 0, done.stderr
     shown = [json.loads(line)["values"]["total"] for line in done.stdout.splitlines()]
     assert len(shown) == 4

@@ -7,7 +7,8 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.errors import EnvironmentFault
-from sparkstorm.testing import LocalRunner, LogSpout, ManualClock, PostgresServer
+from sparkstorm.testing import LocalRunner, LogSpout, ManualClock
+from sparkstorm.testing.servers import PostgresServer
 
 try:
     import psycopg
@@ -15,7 +16,7 @@ try:
     from sparkstorm.postgres import PostgresSink
 except (ImportError, EnvironmentFault):
     psycopg = None
-    PostgresSink = ss.CommitterBolt  # type: ignore[misc]
+    PostgresSink = ss.CommitterBolt  # type: ignore[assignment,misc]
 
 pytestmark = pytest.mark.e2e
 
@@ -73,7 +74,8 @@ def topology(sink: ss.CommitterBolt, rows: Sequence[Sequence[Any]] = ROWS) -> ss
 
 def rows_of(dsn: str, query: str) -> list[tuple[Any, ...]]:
     with psycopg.connect(dsn) as connection:
-        return connection.execute(query).fetchall()
+        rows: list[tuple[Any, ...]] = connection.execute(query).fetchall()
+        return rows
 
 
 def run(sink: ss.CommitterBolt, rows: Sequence[Sequence[Any]] = ROWS) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparkstorm.errors import EnvironmentFault
-from sparkstorm.testing import KafkaServer, PostgresServer, ZooKeeperServer
-from sparkstorm.testing.servers import ServerProcess
+from sparkstorm.testing.servers import KafkaServer, PostgresServer, ServerProcess, ZooKeeperServer
 
 
 def accepts(address: str) -> bool:

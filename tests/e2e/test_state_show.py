@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sparkstorm.testing import PATIENCE_SECS
+
 pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 
 _TOPOLOGY = """
@@ -36,12 +38,13 @@ def sparkstorm(*args: str | Path) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "sparkstorm.cli", *map(str, args)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_SECS,
         check=False,
     )
 
 
-@pytest.mark.parametrize("backend", [pytest.param("memory", marks=pytest.mark.slow), "rocksdb"])
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["memory", "rocksdb"])
 def test_the_state_of_a_stopped_topology_is_shown(tmp_path: Path, backend: str) -> None:
     """All of it as JSON lines, one key of it, and a sentence for what does not fit."""
     (tmp_path / "words.py").write_text(_TOPOLOGY)

@@ -18,9 +18,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from sparkstorm.testing import KafkaServer, wait_until
-
-_PATIENCE_SECS = 60.0
+from sparkstorm.testing import PATIENCE_SECS, wait_until
+from sparkstorm.testing.servers import KafkaServer
 
 collect_ignore = ["orders.py"]
 
@@ -41,7 +40,7 @@ class Hand:
         settings = {key.replace("_", "."): str(value) for key, value in config.items()}
         wanted = NewTopic(name, partitions, replicas, config=settings)
         self.admin.create_topics([wanted])[name].result()
-        wait_until(lambda: name in self.admin.list_topics(timeout=5).topics)
+        wait_until(lambda: name in self.admin.list_topics(timeout=30).topics)
         return name
 
     def configure(self, name: str, **config: Any) -> None:
@@ -60,11 +59,11 @@ class Hand:
     def delete_topic(self, name: str) -> None:
         """Delete a topic and wait until it is gone."""
         self.admin.delete_topics([name])[name].result()
-        wait_until(lambda: name not in self.admin.list_topics(timeout=5).topics)
+        wait_until(lambda: name not in self.admin.list_topics(timeout=30).topics)
 
     def brokers(self) -> set[int]:
         """The brokers that are there."""
-        return set(self.admin.list_topics(timeout=5).brokers)
+        return set(self.admin.list_topics(timeout=30).brokers)
 
     def leaders(self, name: str) -> dict[int, int]:
         """Which broker leads each partition of a topic."""
@@ -132,7 +131,7 @@ class Hand:
         consumer.assign([ck.TopicPartition(topic, 0, 0)])
         found: list[ck.Message] = []
         while True:
-            message = consumer.poll(_PATIENCE_SECS)
+            message = consumer.poll(PATIENCE_SECS)
             assert message is not None, "the broker gives neither a record nor the end"
             if message.error() is not None:
                 break
@@ -142,11 +141,13 @@ class Hand:
 
     def end(self, topic: str, partition: int = 0) -> int:
         """The offset of the next record."""
-        return self._consumer("x").get_watermark_offsets(ck.TopicPartition(topic, partition), 10)[1]
+        place = ck.TopicPartition(topic, partition)
+        return int(self._consumer("x").get_watermark_offsets(place, 30)[1])
 
     def start(self, topic: str, partition: int = 0) -> int:
         """The first offset that is still there."""
-        return self._consumer("x").get_watermark_offsets(ck.TopicPartition(topic, partition), 10)[0]
+        place = ck.TopicPartition(topic, partition)
+        return int(self._consumer("x").get_watermark_offsets(place, 30)[0])
 
     def delete_before(self, topic: str, offset: int, partition: int = 0) -> None:
         """Delete records, as retention would."""
@@ -155,7 +156,7 @@ class Hand:
 
     def committed(self, group: str, topic: str, partition: int = 0) -> tuple[int, str]:
         """The offset and the text that a group has committed."""
-        [found] = self._consumer(group).committed([ck.TopicPartition(topic, partition)], timeout=10)
+        [found] = self._consumer(group).committed([ck.TopicPartition(topic, partition)], timeout=30)
         return found.offset, found.metadata or ""
 
     def commit(self, group: str, topic: str, offset: int, text: str = "") -> None:
@@ -168,14 +169,14 @@ class Hand:
         consumer = self._consumer(uuid.uuid4().hex)
         consumer.assign([ck.TopicPartition(topic, 0, 0)])
         found: list[ck.Message] = []
-        deadline = time.monotonic() + _PATIENCE_SECS
+        deadline = time.monotonic() + PATIENCE_SECS
         while len(found) < count and time.monotonic() < deadline:
             found += [m for m in consumer.consume(count, 0.1) if m.error() is None]
         consumer.close()
         return found
 
     def _described(self, name: str) -> Any:
-        return self.admin.list_topics(name, timeout=5).topics[name]
+        return self.admin.list_topics(name, timeout=30).topics[name]
 
     def _consumer(self, group: str) -> ck.Consumer:
         return ck.Consumer(

@@ -6,7 +6,6 @@ With ``--sink`` it counts them by their last two digits instead, exactly once, i
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
 import sparkstorm as ss
@@ -110,4 +109,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

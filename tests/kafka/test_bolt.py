@@ -8,12 +8,12 @@ import sparkstorm as ss
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.dead_letters import LetterStore
 from sparkstorm.kafka import DeadLetterTopic, KafkaBolt, KafkaSpout
-from sparkstorm.testing import FeederSpout, LocalRunner
+from sparkstorm.testing import PATIENCE_SECS, FeederSpout, LocalRunner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.e2e
 
 
 def written(kafka: Any, topic: str, count: int) -> list[tuple[Any, Any, Any]]:
@@ -172,6 +172,6 @@ def test_from_topic_to_topic_on_spark(kafka: Any, spark: "SparkSession") -> None
     bolt = KafkaBolt(target, bootstrap_servers=kafka.address)
     builder.set_bolt("out", bolt, parallelism=2).shuffle_grouping("in")
     with ss.submit(builder.create_topology(), session=spark) as run:
-        assert run.wait_until_drained(60)
+        assert run.wait_until_drained(PATIENCE_SECS)
         assert run.statistics().acked == 2000
     assert sorted(int(value) for _, value, _ in written(kafka, target, 2000)) == list(range(2000))

@@ -13,7 +13,7 @@ from sparkstorm.dead_letters import LetterStore
 from sparkstorm.kafka import KafkaSpout
 from sparkstorm.testing import LocalRunner, ManualClock, wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.e2e
 
 
 class Echo(ss.BasicBolt):

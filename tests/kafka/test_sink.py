@@ -14,14 +14,14 @@ from sparkstorm.kafka import KafkaSink, KafkaSpout
 from sparkstorm.kafka.client.transactions import TransactionalSender
 from sparkstorm.kafka.cluster import Cluster
 from sparkstorm.kafka.outgoing import Outgoing
-from sparkstorm.testing import LocalRunner, LogSpout
+from sparkstorm.testing import PATIENCE_SECS, LocalRunner, LogSpout
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.e2e
 
-WORDS = [[f"w{n % 7}", n] for n in range(60)]
+WORDS: list[list[Any]] = [[f"w{n % 7}", n] for n in range(60)]
 ONCE = {
     "processing_guarantee": "exactly-once",
     "batch_min_messages": 20,
@@ -348,7 +348,7 @@ def test_from_topic_to_topic_on_spark(kafka: Any, spark: "SparkSession") -> None
     builder.set_bolt("out", sink, 2).shuffle_grouping("check")
     config = ss.Config(**{**ONCE, "batch_min_messages": 200, "batch_max_messages": 200})
     with ss.submit(builder.create_topology(), session=spark, config=config) as run:
-        assert run.wait_until_drained(120)
+        assert run.wait_until_drained(PATIENCE_SECS)
         assert run.statistics().rollbacks > 0
     assert sorted(map(int, values(kafka, target))) == list(range(1000))
     assert [kafka.committed(source, source, number)[0] for number in range(2)] == [500, 500]

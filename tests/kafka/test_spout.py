@@ -8,12 +8,12 @@ import sparkstorm as ss
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.dead_letters import LetterStore
 from sparkstorm.kafka import KafkaSpout
-from sparkstorm.testing import LocalRunner
+from sparkstorm.testing import PATIENCE_SECS, LocalRunner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.e2e
 
 
 class Echo(ss.BasicBolt):
@@ -79,7 +79,7 @@ def test_every_record_is_processed_and_committed_on_spark(
         on_tap=lambda key, task, rows: seen.extend(row[0] for row in rows),
     )
     with run:
-        assert run.wait_until_drained(60)
+        assert run.wait_until_drained(PATIENCE_SECS)
     assert sorted(map(int, seen)) == list(range(10_000))
     assert [kafka.committed(topic, topic, n)[0] for n in range(2)] == [5000, 5000]
 

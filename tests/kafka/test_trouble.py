@@ -13,14 +13,13 @@ from sparkstorm.errors import EnvironmentFault
 from sparkstorm.kafka import KafkaBolt, KafkaSpout
 from sparkstorm.kafka.client.desk import KafkaDesk
 from sparkstorm.kafka.cluster import Cluster, Partition
-from sparkstorm.testing import KafkaServer, LocalRunner, wait_until
+from sparkstorm.testing import LocalRunner, wait_until
+from sparkstorm.testing.servers import KafkaServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
-
-_PATIENCE_SECS = 90.0
+pytestmark = pytest.mark.e2e
 
 
 class Echo(ss.BasicBolt):

@@ -10,9 +10,10 @@ from kazoo.client import KazooClient
 
 import sparkstorm as ss
 from sparkstorm.kafka import KafkaSpout, ZooKeeperProgress
-from sparkstorm.testing import LocalRunner, ZooKeeperServer
+from sparkstorm.testing import LocalRunner
+from sparkstorm.testing.servers import ZooKeeperServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.e2e
 
 OLD_NODE = {
     "topology": {"id": "fb57d5f4-3f41-4d2e-a5cc-5b1c0d5a1e6f", "name": "orders"},

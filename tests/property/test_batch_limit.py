@@ -12,7 +12,7 @@ import sparkstorm as ss
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.testing import LogSpout, ManualClock, QueueSpout
-from sparkstorm.testing.shared import Shared
+from sparkstorm.testing.internal.shared import Shared
 
 _TURNS = 500
 
@@ -55,7 +55,7 @@ _SPOUTS = st.lists(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 2)
 @given(
     spouts=_SPOUTS,
     limit=st.integers(1, 12),

@@ -19,7 +19,7 @@ class Load:
     fixed: float
     each: float
 
-    def secs(self, messages: int) -> float:
+    def secs(self, messages: float) -> float:
         """How long a batch takes."""
         return self.fixed + self.each * messages
 

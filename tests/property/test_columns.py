@@ -139,7 +139,7 @@ def test_an_untyped_stream_carries_anything(values: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("ddl", DDL)
-@settings(max_examples=30)
+@settings(max_examples=settings().max_examples // 3)
 @given(data=st.data())
 def test_a_typed_stream_carries_values_of_its_type(ddl: str, data: st.DataObject) -> None:
     """Each type of Spark's DDL, with None where there is no value."""
@@ -202,7 +202,7 @@ def test_equal_values_make_equal_bytes(values: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.int64(), pa.bool_(), pa.float64()])
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples // 5)
 @given(data=st.data())
 def test_arrow_columns_hash_as_their_values(kind: pa.DataType, data: st.DataObject) -> None:
     """Typed or not, a value goes to the same task."""

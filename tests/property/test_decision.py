@@ -42,7 +42,9 @@ def test_it_means_the_same_messages_with_other_roots(
 ) -> None:
     """Whatever ranges are left out, and whichever roots were given up."""
     was, now = plan_of(counts, 1000), plan_of(counts, 5_000_000)
-    end = was.loads[-1].load.first + counts[-1]
+    last = was.loads[-1].load.first
+    assert last is not None
+    end = last + counts[-1]
     spans = data.draw(st.lists(st.tuples(st.integers(990, end), st.integers(1, 30)), max_size=4))
     roots = {r for span in was.ranges for r in range(span.first, span.first + span.count)}
     given_up = data.draw(st.sets(st.sampled_from(sorted(roots))))

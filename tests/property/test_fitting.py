@@ -21,7 +21,7 @@ FIELDS = [
     )
 ]
 
-odd_values = st.sampled_from(
+odd_values: st.SearchStrategy[Any] = st.sampled_from(
     [None, 1, 1.5, "a", "", b"a", True, [], [None], (), (1, "a"), [("a", 1)], (("a", "b"),), {}]
 )
 names = st.sampled_from(["a", "b"])

@@ -40,7 +40,7 @@ TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 
 
 @pytest.mark.parametrize("name", TYPES)
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples // 3)
 @given(data=st.data())
 def test_an_array_hashes_as_its_values(name: str, data: st.DataObject) -> None:
     """Of every type, with nulls and without, also for a slice out of the middle."""

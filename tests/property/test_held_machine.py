@@ -1,14 +1,14 @@
 """Held tuples through random histories: nothing is lost, counted twice, or held for ever."""
 
 from collections import Counter
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparkstorm as ss
-from sparkstorm.state.log import StateImage
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.state.image import StateImage
+from sparkstorm.tasks.worker import Worker
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock
 
 _TIMEOUT_SECS = 10
@@ -78,13 +78,13 @@ def held(runner: LocalRunner) -> int:
 
 
 @given(actions, st.sampled_from(["memory", "rocksdb"]), st.sampled_from([0, 2000, 1 << 30]))
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples // 2)
 def test_every_message_ends_once_and_nothing_stays_held(
     history: list[tuple[str, int]], backend: Literal["memory", "rocksdb"], room: int
 ) -> None:
     """Whatever raises, fails, times out, runs elsewhere or is let go, the books agree at last."""
     feeder, topology = make_topology()
-    clock, pairs = ManualClock(), []
+    clock, pairs = ManualClock(), list[Any]()
 
     def take(key: Any, task: int, rows: list[tuple[Any, ...]]) -> None:
         pairs.extend(tuple(row) for row in rows)
@@ -104,7 +104,7 @@ def test_every_message_ends_once_and_nothing_stays_held(
                 clock.advance(_TIMEOUT_SECS / 3)
                 runner.run_until_idle()
             else:  # the image is gone: what the next batch sees comes from the store
-                runner._jobs._workshop = Workshop(runner.plan)
+                cast("Any", runner._jobs)._worker = Worker(runner.plan)
             assert held(runner) <= runner.statistics().pending
         runner.run_until_idle()
         clock.advance(2 * _TIMEOUT_SECS)

@@ -44,6 +44,7 @@ class Window(RuleBasedStateMachine):
             assert len(one.acked) or len(one.failed) or one.first in self.window
             told.update({one.first + place: (one.messages, None) for place in one.acked.tolist()})
             told.update({root: (one.messages, why) for root, why in one.failed.items()})
+        wanted: dict[int, tuple[str, Failure | None]]
         wanted = {root: (self.model[root], None) for root in acked if root in self.model}
         wanted |= {
             root: (self.model[root], why) for root, why in failed.items() if root in self.model

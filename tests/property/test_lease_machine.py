@@ -175,7 +175,7 @@ event = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=settings().max_examples * 3)
 @given(st.sampled_from([SteppedFiles, AnswerLost]), st.lists(event, min_size=4, max_size=40))
 def test_no_plan_that_spark_may_hear_of_is_unknown_to_a_later_run(
     store: type[SteppedFiles], events: list[Any]

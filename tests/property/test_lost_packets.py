@@ -23,8 +23,7 @@ from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan, StageKind
 from sparkstorm.streams import Field
 from sparkstorm.tasks.acker import decode_result
-from sparkstorm.tasks.job import StageJob
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.worker import StageJob, Worker
 
 COUNT = 60
 """Messages of the batch."""
@@ -176,12 +175,12 @@ def load() -> Load:
 
 def run(meddler: Meddler) -> Verdicts:
     """Run the batch through all stages, with the meddler at every exchange."""
-    workshop = Workshop(PLAN)
+    worker = Worker(PLAN)
     boxes: dict[int, list[bytes]] = {}
     for stage in PLAN.stages:
         moved: dict[int, list[bytes]] = {}
         for partition in range(PLAN.partitions):
-            job = StageJob(workshop=workshop, stage=stage, partition=partition, batch=BATCH)
+            job = StageJob(worker=worker, stage=stage, partition=partition, batch=BATCH)
             loads = [load()] if stage.kind is StageKind.READ and not partition else []
             sent, _ = job.run(boxes.get(partition, []), loads)
             for home, data in sent:
@@ -207,7 +206,7 @@ def test_untouched_all_messages_complete() -> None:
 @pytest.mark.parametrize(
     "change", [lambda _: [], lambda data: [data, data]], ids=["lost", "doubled"]
 )
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples // 3)
 @given(number=st.integers(0, UNTOUCHED.seen - 1))
 def test_a_packet_that_is_lost_or_doubled_is_noticed(
     change: Callable[[bytes], list[bytes]], number: int

@@ -187,7 +187,7 @@ def root_copies(count: int) -> list[Copy]:
     return [Copy(0, 0, (), one, shares_of(one, Groves())) for one in each]
 
 
-@settings(max_examples=200)
+@settings(max_examples=settings().max_examples * 2)
 @given(
     seed=st.integers(0, 1 << 40),
     tasks=st.integers(2, 6),

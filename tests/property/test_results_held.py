@@ -1,15 +1,15 @@
 """Results of many tuples, held over batches: each message ends once, and only when all is done."""
 
 from collections import Counter
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import sparkstorm as ss
 from sparkstorm.acking.anchors import MANY_ROOTS
-from sparkstorm.state.log import StateImage
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.state.image import StateImage
+from sparkstorm.tasks.worker import Worker
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock
 
 _TIMEOUT_SECS = 9
@@ -113,7 +113,7 @@ class Play:
             self.times_out = True
             self.clock.advance(_TIMEOUT_SECS / 3)
         elif what == "other process":
-            self.runner._jobs._workshop = Workshop(self.runner.plan)
+            cast("Any", self.runner._jobs)._worker = Worker(self.runner.plan)
         else:
             for _ in range(count if what == "item" else 1):
                 self.feeder.feed([what, self.fed, count], msg_id=self.fed)
@@ -131,7 +131,7 @@ class Play:
 
 
 @given(actions, st.sampled_from(["memory", "rocksdb"]))
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 2)
 @example([("item", 37), ("close", 4), ("other process", 1), ("release", 1)], "memory")
 @example(
     [("item", 37), ("wait", 1), ("item", 37), ("close", 4), ("wait", 1), ("wait", 1)], "memory"

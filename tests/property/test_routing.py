@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -230,7 +230,7 @@ class Answer(CustomGrouping):
         answer: Any = values[0] if values else [tasks[0]]
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return cast("Sequence[int]", answer)
 
 
 def test_a_custom_grouping_may_answer_with_anything_iterable() -> None:

@@ -1,9 +1,9 @@
 """WindowBolt beside a naive model, through random histories: same windows, same acks."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sparkstorm as ss
@@ -15,7 +15,7 @@ from sparkstorm.bolts import (
     Window,
     WindowBolt,
 )
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.worker import Worker
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock
 
 Event = tuple[str, int, int]
@@ -145,17 +145,16 @@ def play(
             check(events, sorted(shown), set(feeder.acked))
             shown.clear()
             if pause % 2:  # the image is gone: what the next batch sees comes from the store
-                runner._jobs._workshop = Workshop(runner.plan)
+                cast("Any", runner._jobs)._worker = Worker(runner.plan)
         assert feeder.failed == []
 
 
 @given(window=time_windows, history=batches, lag=st.integers(0, 5), pauses=st.data())
-@settings(max_examples=100)
 def test_windows_by_event_time(
     window: Any, history: list[list[tuple[str, int]]], lag: int, pauses: Any
 ) -> None:
     """Out of order, late, over many batches: each window once, with all that is not late in it."""
-    model, highest = Model(window), {}
+    model, highest = Model(window), dict[Any, Any]()
     marks = {"a": -1e9, "b": -1e9}
     owner: dict[str, Any] = {}
 
@@ -183,7 +182,6 @@ def test_windows_by_event_time(
     history=batches,
     pauses=st.lists(st.integers(1, 9), min_size=8, max_size=8),
 )
-@settings(max_examples=100)
 def test_windows_by_processing_time(
     window: Any, history: list[list[tuple[str, int]]], pauses: list[int]
 ) -> None:
@@ -204,7 +202,6 @@ def test_windows_by_processing_time(
     st.integers(1, 6).flatmap(lambda n: st.builds(CountWindow, st.just(n), st.integers(1, n))),
     st.lists(st.lists(st.sampled_from([("a", 0), ("b", 0)]), min_size=4, max_size=12), max_size=4),
 )
-@settings(max_examples=80)
 def test_windows_by_count(window: CountWindow, history: list[list[tuple[str, int]]]) -> None:
     """The last ``size`` of a key, after ``every`` new ones; acked once no later one needs them."""
     came: dict[str, list[int]] = {"a": [], "b": []}

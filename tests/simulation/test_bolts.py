@@ -104,8 +104,9 @@ def test_a_bolt_under_faults(name: str, partitioned: bool, seed: int) -> None:
 def test_a_join_under_faults(seed: int) -> None:
     """Results are of equal keys, and at least one for each pair that was acked on both sides."""
     left, right = ([[n % 8, n] for n in range(count)] for count in (12, 9))
-    spouts = {
-        "left": QueueSpout(left, "key long, n long"),
+    queue = QueueSpout(left, "key long, n long")
+    spouts: dict[str, ss.Spout | ss.PartitionedSpout] = {
+        "left": queue,
         "right": LogSpout(right, "key long, n long"),
     }
     join = (
@@ -123,4 +124,4 @@ def test_a_join_under_faults(seed: int) -> None:
     outcome = simulate(builder.create_topology(), seed=seed, faults=FAULTS, config=config)
     results = outcome.values("join")
     assert all(other is None or one == other for one, other, *_ in results)
-    assert {n for _, _, n, _ in results} >= set(spouts["left"].acked)
+    assert {n for _, _, n, _ in results} >= set(queue.acked)

@@ -1,7 +1,8 @@
 """Messages that kill a later stage while a finished one, which is not run again, holds them."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any
 
 import sparkstorm as ss
 from sparkstorm.batches.drive import BatchDriver, JobError, RunBatch, Step, obey
@@ -12,10 +13,9 @@ from sparkstorm.local.jobs import Loads
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.planning.plan import Plan, Stage, StageKind
-from sparkstorm.state.log import MemoryStore
+from sparkstorm.state.stores import MemoryStore
 from sparkstorm.tasks.dispatch import Delivery
-from sparkstorm.tasks.job import StageJob
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.worker import StageJob, Worker
 from sparkstorm.testing import FeederSpout, LogSpout, ManualClock
 
 TOTAL = 12
@@ -31,7 +31,7 @@ class Killed(BaseException):
 class Hold(ss.StatefulBolt):
     """Holds each number beyond its batch, while a tuple of it goes on; lets it go in the next."""
 
-    outputs: ClassVar = {"default": "n int", "held": "numbers string"}
+    outputs = MappingProxyType({"default": "n int", "held": "numbers string"})
 
     def execute(self, tup: ss.Tuple) -> None:
         if tup.is_tick:
@@ -81,7 +81,7 @@ class KeptStages:
 
     def __init__(self, plan: Plan, disk: dict[str, MemoryStore]) -> None:
         self._plan = plan
-        self._workshop = Workshop(plan)
+        self._worker = Worker(plan)
         self._disk = disk
         self._outputs: dict[int, list[Delivery]] = {}
         self._written: dict[str, MemoryStore] = {}
@@ -110,7 +110,7 @@ class KeptStages:
 
     def close(self) -> None:
         """The process ends."""
-        self._workshop.cleanup()
+        self._worker.cleanup()
 
     def _run(
         self,
@@ -136,7 +136,7 @@ class KeptStages:
     ) -> list[Delivery]:
         self._runs += 1
         job = StageJob(
-            workshop=self._workshop,
+            worker=self._worker,
             stage=stage,
             partition=0,
             batch=batch,

@@ -3,9 +3,9 @@
 import pytest
 
 from sparkstorm.testing import Faults, simulate
-from sparkstorm.testing.random_topology import random_topology
 from sparkstorm.testing.simulation import Outcome
-from sparkstorm.testing.truth import Truth
+from tests.tools.random_topology import random_topology
+from tests.tools.truth import Truth
 
 PER_TEST = 10
 

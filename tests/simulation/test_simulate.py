@@ -17,21 +17,10 @@ from sparkstorm.testing import (
     Simulation,
     simulate,
 )
-from sparkstorm.testing.witness import Message
+from sparkstorm.testing.internal.witness import Message
+from tests.tools.word_count import WordCount
 
 ROWS = [[f"w{n % 4}"] for n in range(12)]
-
-
-class Count(ss.StatefulBolt):
-    """Counts words."""
-
-    outputs = "word string, n long"
-
-    def execute(self, tup: ss.Tuple) -> None:
-        n = self.state.get(tup["word"], 0) + 1
-        self.state.put(tup["word"], n)
-        self.collector.emit([tup["word"], n], anchors=tup)
-        self.collector.ack(tup)
 
 
 class Careless(ss.BasicBolt):
@@ -87,7 +76,7 @@ def play(bolt: Any, spout: Any = None, **options: Any) -> Outcome:
 @pytest.mark.parametrize("seed", range(8))
 def test_state_and_tuples_are_those_of_committed_batches(kind: Any, seed: int) -> None:
     """Whatever was run in vain has left nothing: neither tuples nor counts."""
-    outcome = play(Count(), kind(ROWS, "word string"), seed=seed, faults=Faults(crash=0.05))
+    outcome = play(WordCount(), kind(ROWS, "word string"), seed=seed, faults=Faults(crash=0.05))
     counted = Counter(word for word, _ in outcome.values("bolt"))
     assert outcome.state["bolt"] == counted
     assert sorted(n for _, n in outcome.acked) == list(range(len(ROWS)))
@@ -133,7 +122,7 @@ class Doubting(Observer):
 def test_checks_of_ones_own() -> None:
     """An observer may look at everything and object."""
     with pytest.raises(BrokenPromise, match=r"\('words', 0\) has a verdict(.|\n)*seed=0"):
-        play(Count(), faults=Faults.none(), observer=Doubting())
+        play(WordCount(), faults=Faults.none(), observer=Doubting())
 
 
 def test_a_likelihood_is_checked() -> None:
@@ -146,7 +135,7 @@ def test_a_likelihood_is_checked() -> None:
 
 def test_a_verdict_without_an_emit_is_noticed() -> None:
     """The observer is not fooled: an ack of what nobody emitted, and one before any commit."""
-    simulation = Simulation(topology(Count()), faults=Faults.none(), config=SMALL)
+    simulation = Simulation(topology(WordCount()), faults=Faults.none(), config=SMALL)
     [task] = simulation.runner.coordinator.hosted.values()
     with pytest.raises(BrokenPromise, match="has a verdict, but it is not pending there"):
         task.spout.ack(3)

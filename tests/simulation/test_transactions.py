@@ -65,7 +65,7 @@ def test_crashes_at_every_moment(seed: int) -> None:
     assert sorted(number for _, number in outcome.given_up) == [7, 19]
 
 
-@settings(max_examples=40)  # each is a whole life of several drivers
+@settings(max_examples=settings().max_examples // 3)
 @given(st.integers(0, 1 << 32))
 def test_all_faults_together(seed: int) -> None:
     """Lost and doubled packets, repeated tasks, lost jobs and outcomes, and crashes."""

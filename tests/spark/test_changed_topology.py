@@ -9,11 +9,10 @@ import cloudpickle
 import pytest
 
 import sparkstorm as ss
-from sparkstorm.testing import FeederSpout
+from sparkstorm.testing import PATIENCE_SECS, FeederSpout
 
 pytestmark = pytest.mark.spark
 
-_PATIENCE_SECS = 90
 _WORDS = [f"word {number}" for number in range(20)]
 
 
@@ -77,12 +76,13 @@ def counts(spark: Any, checkpoint: Path, steps: int) -> list[tuple[str, int]]:
         for word in _WORDS:
             feeder.feed([word], msg_id=word)
         feeder.end()
-        assert run.wait_until_drained(_PATIENCE_SECS)
+        assert run.wait_until_drained(PATIENCE_SECS)
     finally:
         run.stop(drain=False)
     return sorted(said)
 
 
+@pytest.mark.slow
 def test_state_stays_when_stateless_bolts_change(spark: Any, tmp_path: Path) -> None:
     """More bolts and more tasks, before and behind: every count goes on where it was."""
     for turn, steps in enumerate((0, 1, 3), start=1):

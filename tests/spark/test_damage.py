@@ -7,6 +7,7 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.spouts import LinesSpout
+from sparkstorm.testing import PATIENCE_SECS
 
 pytestmark = pytest.mark.spark
 
@@ -36,7 +37,7 @@ def test_a_start_names_what_is_damaged_and_goes_on_when_that_is_mended(
     spark: Any, tmp_path: Path
 ) -> None:
     with lines(tmp_path, spark) as run:
-        assert run.wait_until_drained(90)
+        assert run.wait_until_drained(PATIENCE_SECS)
         acked = run.statistics().acked
     assert acked == _LINES
     checkpoint = tmp_path / "checkpoint"
@@ -62,5 +63,5 @@ def test_a_start_names_what_is_damaged_and_goes_on_when_that_is_mended(
     commit.unlink()
     refused(rf"batch {commit.name} was committed and its messages have their verdicts")
     with lines(tmp_path, spark) as run:
-        assert run.wait_until_drained(90)
+        assert run.wait_until_drained(PATIENCE_SECS)
         assert run.statistics().acked == 0

@@ -26,11 +26,9 @@ from sparkstorm.spark.driver.storage.checkpoint import HadoopFiles, open_files
 from sparkstorm.spark.driver.storage.stores import Store
 from sparkstorm.spark.rows import LOADS_DDL
 from sparkstorm.spouts import IteratorSpout
-from sparkstorm.testing import FeederSpout, wait_until
+from sparkstorm.testing import PATIENCE_SECS, FeederSpout, wait_until
 
 pytestmark = pytest.mark.spark
-
-_PATIENCE_SECS = 120
 
 
 class Pass(ss.BasicBolt):
@@ -244,7 +242,7 @@ def test_a_second_run_on_the_checkpoint_is_refused(spark: Any, tmp_path: Path) -
         ):
             pass
         feeder.feed([1], msg_id=1)
-        wait_until(lambda: feeder.acked == [1], secs=_PATIENCE_SECS)
+        wait_until(lambda: feeder.acked == [1])
     with running(feeder, spark, checkpoint=tmp_path):
         pass
 
@@ -255,10 +253,10 @@ def test_the_query_outlives_its_reader(spark: Any, caplog: pytest.LogCaptureFixt
     spout = IteratorSpout(range(3000), "n long")
     with running(spout, spark, config=config) as run:
         for acked in (300, 1200):
-            wait_until(lambda acked=acked: run.statistics().acked >= acked, secs=_PATIENCE_SECS)  # type: ignore[misc]
+            wait_until(lambda acked=acked: run.statistics().acked >= acked)  # type: ignore[misc]
             for pid in readers():
                 os.kill(pid, 9)
-        assert run.wait_until_drained(_PATIENCE_SECS)
+        assert run.wait_until_drained(PATIENCE_SECS)
         statistics = run.statistics()
     assert (statistics.emitted, statistics.acked, statistics.failed) == (3000, 3000, 0)
     assert statistics.component("bolt").executed == 3000
@@ -275,7 +273,7 @@ def test_a_run_starts_although_a_process_dies_as_spark_plans(
     monkeypatch.setattr(lowering, "SparkstormSource", DiesOnce)
     config = {"query_restart_backoff_secs": 0.05}
     with running(IteratorSpout(range(10), "n long"), spark, config=config) as run:
-        assert run.wait_until_drained(_PATIENCE_SECS)
+        assert run.wait_until_drained(PATIENCE_SECS)
         assert run.statistics().acked == 10
     assert "Python worker exited unexpectedly" in caplog.text
 
@@ -288,18 +286,18 @@ def test_a_daemon_that_died_at_the_wrong_moment_is_replaced(
     feeder = FeederSpout("n long")
     with running(feeder, spark, config=config) as run:
         feeder.feed([1], msg_id=1)
-        wait_until(lambda: feeder.acked == [1], secs=_PATIENCE_SECS)
+        wait_until(lambda: feeder.acked == [1])
         forget_daemons(spark)
         for pid in daemons_and_workers():
             os.kill(pid, 9)
         feeder.feed([2], msg_id=2)
-        wait_until(lambda: feeder.acked == [1, 2], secs=_PATIENCE_SECS)
+        wait_until(lambda: feeder.acked == [1, 2])
         assert run.statistics().failed == 0
     assert "Spark goes on to take it for running" in caplog.text
     # idle workers that are found dead may fail a job, which is then run again; nothing is blamed
     assert not re.search(r"[1-9]\d* (found )?at fault", caplog.text)
     with running(IteratorSpout(range(10), "n long"), spark, config=config) as run:
-        assert run.wait_until_drained(_PATIENCE_SECS)
+        assert run.wait_until_drained(PATIENCE_SECS)
 
 
 def test_a_machine_that_cannot_start_python_for_too_long_ends_the_run(spark: Any) -> None:
@@ -308,15 +306,15 @@ def test_a_machine_that_cannot_start_python_for_too_long_ends_the_run(spark: Any
     feeder = FeederSpout("n long")
     with running(feeder, spark, config=config) as run:
         feeder.feed([1], msg_id=1)
-        wait_until(lambda: feeder.acked == [1], secs=_PATIENCE_SECS)
+        wait_until(lambda: feeder.acked == [1])
         forget_daemons(spark)
         for pid in daemons_and_workers():
             os.kill(pid, 9)
         feeder.feed([2], msg_id=2)
         with pytest.raises(SparkLostError, match=r"no Python workers for 0 s .*Nothing that"):
-            run.await_termination(_PATIENCE_SECS)
+            run.await_termination(PATIENCE_SECS)
     with running(IteratorSpout(range(10), "n long"), spark) as run:
-        assert run.wait_until_drained(_PATIENCE_SECS)
+        assert run.wait_until_drained(PATIENCE_SECS)
 
 
 def test_a_cause_that_persists_ends_the_run(
@@ -327,15 +325,15 @@ def test_a_cause_that_persists_ends_the_run(
     config = {"query_max_restarts": 2, "query_restart_backoff_secs": 0.05}
     with running(feeder, spark, checkpoint=tmp_path, config=config) as run:
         feeder.feed([1], msg_id=1)
-        wait_until(lambda: feeder.acked == [1], secs=_PATIENCE_SECS)
+        wait_until(lambda: feeder.acked == [1])
         with out_of_place(tmp_path / "spark" / "commits"):
             feeder.feed([2], msg_id=2)
             with pytest.raises(BatchError, match=r"after 2 restarts.*spark/commits"):
-                run.await_termination(_PATIENCE_SECS)
+                run.await_termination(PATIENCE_SECS)
     assert len([r for r in caplog.records if "is started again in" in r.message]) == 2
     feeder.feed([2], msg_id=2)  # as its source would
     with running(feeder, spark, checkpoint=tmp_path):
-        wait_until(lambda: feeder.acked == [1, 2], secs=_PATIENCE_SECS)
+        wait_until(lambda: feeder.acked == [1, 2])
 
 
 def test_no_message_is_blamed_for_state_that_cannot_be_kept(
@@ -346,14 +344,13 @@ def test_no_message_is_blamed_for_state_that_cannot_be_kept(
     config = {"query_max_restarts": 100, "query_restart_backoff_secs": 0.05}
     with running(feeder, spark, bolt=Remember(), checkpoint=tmp_path, config=config) as run:
         feeder.feed([1], msg_id=1)
-        wait_until(lambda: feeder.acked == [1], secs=_PATIENCE_SECS)
+        wait_until(lambda: feeder.acked == [1])
         with out_of_place(tmp_path / "spark" / "state"):
             feeder.feed([2], msg_id=2)
             wait_until(
                 lambda: "Spark cannot keep the state: ParentNotDirectory" in caplog.text,
-                secs=_PATIENCE_SECS,
             )
-        wait_until(lambda: feeder.acked == [1, 2], secs=_PATIENCE_SECS)
+        wait_until(lambda: feeder.acked == [1, 2])
         assert run.statistics().failed == 0
     # idle workers that are found dead may fail a job, which is then run again; nothing is blamed
     assert not re.search(r"[1-9]\d* (found )?at fault", caplog.text)
@@ -367,5 +364,5 @@ def test_a_fault_of_the_topology_is_not_retried(
         running(Broken(), spark) as run,
         pytest.raises(ss.ComponentError, match=r"'spout' raised in plan: .*the log has a hole"),
     ):
-        run.await_termination(_PATIENCE_SECS)
+        run.await_termination(PATIENCE_SECS)
     assert [r for r in caplog.records if r.levelno >= logging.WARNING] == []

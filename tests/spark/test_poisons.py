@@ -16,10 +16,10 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.spouts import IteratorSpout
+from sparkstorm.tasks.report import LINES
+from sparkstorm.testing import PATIENCE_SECS
 
 pytestmark = pytest.mark.spark
-
-_PATIENCE_SECS = 110
 
 
 def harm(how: str) -> None:
@@ -134,12 +134,25 @@ def counted_first(spout: Any, bolt: Any) -> ss.Topology:
     return builder.create_topology()
 
 
+class _Texts(logging.Handler):
+    """Collects the lines that components log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the line of a component."""
+        self.texts.append(record.__dict__["line"].text)
+
+
 def run_all(
-    topology: ss.Topology, session: Any, patience: float = _PATIENCE_SECS, **config: Any
+    topology: ss.Topology, session: Any, patience: float = PATIENCE_SECS, **config: Any
 ) -> tuple[ss.Statistics, list[Any], list[str]]:
     """Run to the end; return the statistics, what ``count`` emitted, and the lines logged."""
     seen: list[Any] = []
-    lines: list[str] = []
+    lines = _Texts()
+    logging.getLogger(LINES).addHandler(lines)
     settings = {"batch_min_messages": 10_000, "max_retries": 3, "retry_backoff_secs": 0.01}
     run = ss.submit(
         topology,
@@ -148,12 +161,12 @@ def run_all(
         config={**settings, **config},
         taps=["count"],
         on_tap=lambda key, task, rows: seen.extend(rows),
-        on_log=lambda line: lines.append(line.text),
     )
     try:
         assert run.wait_until_drained(patience), run
-        return run.statistics(), seen, lines
+        return run.statistics(), seen, lines.texts
     finally:
+        logging.getLogger(LINES).removeHandler(lines)
         run.stop(drain=False)
 
 
@@ -233,7 +246,7 @@ def test_poison_that_a_finished_stage_holds_is_found_once(
     count.add_configuration("tick_tuple_freq_secs", 0.2)
     builder.set_bolt("bolt", Harmed(frozenset({2}), "exit")).shuffle_grouping("count")
     statistics, seen, _ = run_all(
-        builder.create_topology(), spark, message_timeout_secs=_PATIENCE_SECS
+        builder.create_topology(), spark, message_timeout_secs=PATIENCE_SECS
     )
     assert (statistics.acked, statistics.given_up, statistics.pending) == (5, 1, 0)
     assert (statistics.failures, statistics.retried) == ({"lost": 1}, 0)
@@ -262,7 +275,7 @@ def test_hung_message_is_found(spark: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(4000)
 @pytest.mark.parametrize(
     "poisons", [frozenset({7345}), frozenset({17, 2345, 2346, 7001, 9999})], ids=["1", "5"]
 )
@@ -273,6 +286,6 @@ def test_poisons_among_ten_thousand(
     """About log2 n actions each, in one batch, and all others go through in it."""
     caplog.set_level(logging.WARNING)
     topology = wired(IteratorSpout(range(10_000), "n int"), Harmed(poisons, how))
-    statistics, seen, _ = run_all(topology, spark, patience=1440, batch_timeout_secs=10)
+    statistics, seen, _ = run_all(topology, spark, patience=3600, batch_timeout_secs=10)
     check(statistics, seen, 10_000, poisons)
     assert actions(caplog) <= 2 + len(poisons) * (math.ceil(math.log2(10_000)) + 4)

@@ -16,11 +16,10 @@ import pytest
 import sparkstorm as ss
 from sparkstorm.spark.driver.storage.kept_state import StateReader
 from sparkstorm.state.view import items_of
-from sparkstorm.testing import LogSpout
+from sparkstorm.testing import PATIENCE_SECS, LogSpout
 
 pytestmark = pytest.mark.spark
 
-_PATIENCE_SECS = 110
 _PARTITIONS = 4
 """Twice as many as there are cores: tasks of the second half find that the files are gone."""
 
@@ -91,7 +90,9 @@ def topology(folder: Path, *, away: bool) -> ss.Topology:
 
 
 @pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
-@pytest.mark.parametrize("away", [True, False], ids=["fails-once", "deterministic"])
+@pytest.mark.parametrize(
+    "away", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["fails-once", "deterministic"]
+)
 def test_what_is_acked_is_in_the_committed_state(
     spark: Any, tmp_path: Path, guarantee: str, away: bool
 ) -> None:
@@ -104,7 +105,7 @@ def test_what_is_acked_is_in_the_committed_state(
     }
     made = topology(tmp_path, away=away)
     with ss.submit(made, name="twice", session=spark, checkpoint=where, config=config) as run:
-        assert run.wait_until_drained(_PATIENCE_SECS)
+        assert run.wait_until_drained(PATIENCE_SECS)
         statistics = run.statistics()
     assert (tmp_path / "lost").exists()
     assert bool(statistics.rollbacks) == away  # runs that did the same need not be repeated

@@ -17,11 +17,9 @@ import sparkstorm as ss
 from sparkstorm.spark.driver.session import check_given, query_session, write_no_crc_files
 from sparkstorm.spark.keys import partition_keys, spark_hash
 from sparkstorm.spouts import LinesSpout
-from sparkstorm.testing import FeederSpout, wait_until
+from sparkstorm.testing import PATIENCE_SECS, FeederSpout, wait_until
 
 pytestmark = pytest.mark.spark
-
-_PATIENCE_SECS = 90
 
 
 class Ack(ss.Bolt):
@@ -143,7 +141,7 @@ def test_a_running_spark_is_used_and_left_running(spark: Any) -> None:
     feeder = FeederSpout("n int")
     feeder.feed([1], msg_id=1)
     with ss.submit(wired(feeder, Ack()), name="test") as run:
-        wait_until(lambda: feeder.acked == [1], check=run._check, secs=_PATIENCE_SECS)
+        wait_until(lambda: feeder.acked == [1], check=run._check)
     assert spark.range(2).count() == 2
 
 
@@ -198,11 +196,11 @@ def test_restart_on_a_checkpoint(spark: Any, tmp_path: Path) -> None:
         return wired(LinesSpout(tmp_path / "lines.txt"), CountLines(), parallelism=2)
 
     with running(topology(), spark, **options) as first:
-        wait_until(lambda: first.statistics().acked >= 60, check=first._check, secs=_PATIENCE_SECS)
+        wait_until(lambda: first.statistics().acked >= 60, check=first._check)
         drained = first.stop(drain=False)
     assert drained.acked < 400
     with running(topology(), spark, **options) as second:
-        assert second.wait_until_drained(_PATIENCE_SECS)
+        assert second.wait_until_drained(PATIENCE_SECS)
         statistics = second.statistics()
     assert statistics.pending == 0
     assert drained.acked + statistics.acked == 400
@@ -222,7 +220,7 @@ def test_a_checkpoint_with_crc_files_goes_on_without(spark: Any, tmp_path: Path)
         lines.write_text(text)
         topology = wired(LinesSpout(lines), CountLines())
         with running(topology, spark, checkpoint=checkpoint) as handle:
-            assert handle.wait_until_drained(_PATIENCE_SECS)
+            assert handle.wait_until_drained(PATIENCE_SECS)
             assert handle.statistics().acked == 10
         return {path.parent.name for path in set(checkpoint.rglob(".*.crc")) - before}
 
@@ -250,13 +248,13 @@ def test_waiting_and_stopping(spark: Any) -> None:
     with running(wired(feeder, AckOdd()), spark) as run:
         feeder.feed([1], msg_id=1)
         feeder.feed([2], msg_id=2)
-        wait_until(lambda: feeder.acked == [1], check=run._check, secs=_PATIENCE_SECS)
+        wait_until(lambda: feeder.acked == [1], check=run._check)
         assert run.wait_until_drained(0.2) is False
         assert run.await_termination(0.1) is False
         with ThreadPoolExecutor() as pool:  # whoever else waits hears of the stop
             waiting = pool.submit(run.wait_until_drained)
             statistics = run.stop(drain=False)
-            assert waiting.result(_PATIENCE_SECS) is False
+            assert waiting.result(PATIENCE_SECS) is False
         assert (statistics.acked, statistics.pending) == (1, 1)
         assert run.await_termination(0.1) is True
         assert run.stop() == statistics
@@ -269,7 +267,7 @@ def test_stop_drains(spark: Any) -> None:
     with running(wired(feeder, Ack()), spark) as run:
         for number in range(50):
             feeder.feed([number], msg_id=number)
-        wait_until(lambda: run.statistics().emitted > 0, check=run._check, secs=_PATIENCE_SECS)
+        wait_until(lambda: run.statistics().emitted > 0, check=run._check)
         statistics = run.stop()
         assert statistics.pending == 0
         assert len(feeder.acked) == statistics.acked
@@ -280,18 +278,18 @@ def test_failing_spout_is_an_error_and_does_not_hang(spark: Any) -> None:
     named = r"spout 'spout' failed: \w+: the queue is on fire \(.*test_run.py, line \d+\)"
     with running(wired(Breaking(), Ack()), spark) as run:
         with pytest.raises(ss.SparkstormError, match=named):
-            run.wait_until_drained(_PATIENCE_SECS)
+            run.wait_until_drained(PATIENCE_SECS)
         with pytest.raises(ss.SparkstormError, match=named):
-            run.await_termination(_PATIENCE_SECS)
+            run.await_termination(PATIENCE_SECS)
 
 
 def test_a_source_may_have_nothing_for_a_while(spark: Any) -> None:
     """Spark runs its first batch whatever its end is: a quiet first second once ended the run."""
     feeder = FeederSpout("n int")
     with ss.submit(wired(feeder, Ack()), session=spark) as run:
-        wait_until(lambda: run.statistics().batches > 0, check=run._check, secs=_PATIENCE_SECS)
+        wait_until(lambda: run.statistics().batches > 0, check=run._check)
         feeder.feed([1], msg_id=1)
-        wait_until(lambda: feeder.acked == [1], check=run._check, secs=_PATIENCE_SECS)
+        wait_until(lambda: feeder.acked == [1], check=run._check)
 
 
 def test_a_topology_may_be_large(spark: Any) -> None:
@@ -299,4 +297,4 @@ def test_a_topology_may_be_large(spark: Any) -> None:
     feeder = FeederSpout("n int")
     with ss.submit(wired(feeder, LookUp(bytes(3_000_000))), session=spark) as run:
         feeder.feed([1], msg_id=1)
-        wait_until(lambda: feeder.acked == [1], check=run._check, secs=_PATIENCE_SECS)
+        wait_until(lambda: feeder.acked == [1], check=run._check)

@@ -10,10 +10,10 @@ import sparkstorm as ss
 from sparkstorm.spark.driver.storage.kept_state import StateReader
 from sparkstorm.spouts import LinesSpout
 from sparkstorm.state.view import items_of
+from sparkstorm.testing import PATIENCE_SECS
 
 pytestmark = pytest.mark.spark
 
-_PATIENCE_SECS = 90
 _TASKS = 2
 
 
@@ -45,9 +45,9 @@ def test_the_state_of_a_running_topology_is_that_of_its_last_commit(
         return {item.key: item.value for store in stores for item in items_of(store)}
 
     with ss.submit(topology(text), name="running", session=spark, checkpoint=where) as run:
-        assert run.wait_until_drained(_PATIENCE_SECS)
+        assert run.wait_until_drained(PATIENCE_SECS)
         assert read() == {"a": 2, "b": 1}
         with text.open("a") as file:
             file.write("b\nc\n" * 5)
-        assert run.wait_until_drained(_PATIENCE_SECS)
+        assert run.wait_until_drained(PATIENCE_SECS)
         assert read() == Counter("aab" + 5 * "bc")

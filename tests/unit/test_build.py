@@ -5,12 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 COMPILE = (
     "import sys, pathlib, hatch_build as b; print(b.compile_modules(pathlib.Path(sys.argv[1])))"
 )
 
 
+@pytest.mark.process
 def test_without_a_c_compiler_all_stays_python(tmp_path: Path) -> None:
     """One sentence tells; nothing is made, and nothing fails."""
     done = subprocess.run(

@@ -81,6 +81,7 @@ def test_a_file_that_raises_is_refused_with_the_line(tmp_path: Path) -> None:
     assert_refused(sparkstorm("run", path), "line 2", "raises.py", "ValueError: no luck")
 
 
+@pytest.mark.process
 def test_verbose_shows_the_trace(tmp_path: Path) -> None:
     path = write(tmp_path / "raises.py", "raise ValueError('no luck')\n")
     command = [sys.executable, "-m", "sparkstorm.cli", "explain", path, "--verbose"]
@@ -152,6 +153,7 @@ def test_a_topology_is_found_in_a_module(tmp_path: Path, monkeypatch: pytest.Mon
     assert result.stdout.startswith("topology wiring_of_mine:")
 
 
+@pytest.mark.process
 def test_a_new_project_is_written_and_its_test_passes(tmp_path: Path) -> None:
     folder = tmp_path / "hello"
     assert sparkstorm("new", str(folder)).exit_code == 0

@@ -31,7 +31,7 @@ def assert_refused(result: Result, *words: str) -> None:
 
 def letter(id_: str, hours: float, **changes: object) -> DeadLetter:
     failure = ss.Failure(
-        reason=ss.Reason(changes.pop("reason", "error")),
+        reason=ss.Reason(str(changes.pop("reason", "error"))),
         component=str(changes.pop("component", "parse")),
         task=3,
         message="ValueError: no [bold]number[/]",

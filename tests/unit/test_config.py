@@ -130,7 +130,7 @@ def test_the_constructor_checks_like_parse() -> None:
 def test_settings_cannot_be_changed() -> None:
     """What a component sees is what was checked."""
     with pytest.raises(ValueError, match="frozen"):
-        Config().enable_message_timeouts = False  # type: ignore[misc]
+        Config().enable_message_timeouts = False
 
 
 def test_an_override_is_checked_too() -> None:

@@ -37,7 +37,7 @@ def tup() -> Tuple:
 
 def test_values_are_read_by_name_or_position(tup: Tuple) -> None:
     """As in Storm; slices and counting from the end are Python's."""
-    assert (tup["word"], tup[1], tup[-1], tup[:1]) == ("storm", 3, 3, ("storm",))
+    assert (tup["word"], tup[1], tup[-1], tup.values[:1]) == ("storm", 3, 3, ("storm",))
 
 
 def test_a_missing_field_is_named_with_those_there_are(tup: Tuple) -> None:

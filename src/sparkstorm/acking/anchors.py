@@ -1,14 +1,14 @@
-"""Anchors: which inputs of a task the tuples that it emits were caused by.
+"""Anchors: the inputs of a task to which the emitted tuples are anchored.
 
-A tuple's *parent* is the number of one input, NO_PARENT, or below that the number of a list of
-inputs, kept once for all tuples that are anchored to it.
+A tuple's *parent* is a number: an input's number, NO_PARENT, or below NO_PARENT the number of a
+list of inputs. A list is kept once for all tuples that are anchored to it.
 
-A long list is one input more, its *stand-in*: never acked, with the share 0 of the list's roots,
-or of the grove of them if they are many. To be anchored to it means the same as to be anchored to
-all: :mod:`shares` looks at an anchor's roots alone, and what is not acked and has no share
-contributes nothing itself. Of a new grove nothing was acked, so the ids of its tuples go to the
-ackers, and so do the shares of the inputs that were acked: no tuple of a grove carries anything but
-its own id.
+A long list becomes one more input, the list's *stand-in*. No task acks a stand-in. A stand-in has
+the share 0 of the list's roots, or of the roots' grove if the roots are many. An anchor on the
+stand-in has the same effect as anchors on all inputs of the list: :mod:`shares` looks at an
+anchor's roots alone, and an input without ack and share contributes nothing. No tuple of a new
+grove was acked before, so the ids of its tuples go to the ackers, and so do the shares of acked
+inputs: a grove's tuple carries nothing but its own id.
 """
 
 from collections.abc import Sequence
@@ -29,23 +29,23 @@ Parent: TypeAlias = int
 NO_PARENT = -1
 
 MANY_ROOTS = 32
-"""Roots that a tuple names one by one at most: so many pairs cost about as much as a grove does."""
+"""A tuple names fewer roots than these one by one; so many pairs cost about as much as a grove."""
 
 
 def parent_of_list(number: int) -> Parent:
-    """Return the parent of what is anchored to the list of this number; and the other way round."""
+    """Return the parent number for a list's number, and a list's number for its parent number."""
     return NO_PARENT - 1 - number
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Anchors:
-    """The inputs of a task, stand-ins included, and the lists that name them.
+    """The inputs of a task, stand-ins included, and the lists of inputs.
 
     Attributes:
         inputs: the lineage of the inputs; the stand-ins come last.
-        flat: the inputs of each list, one list after the other.
-        offsets: where in ``flat`` each list begins, and the last one ends.
+        flat: the inputs of all lists, list by list.
+        offsets: the start of each list in ``flat``, and the end of the last list.
     """
 
     inputs: Lineage
@@ -60,7 +60,7 @@ class Anchors:
         groves: Groves,
         many: int,
     ) -> "Anchors":
-        """Find the lists that are long, and plant a grove for each that has so many roots."""
+        """Give each long list a stand-in, with a grove if the list has ``many`` roots."""
         offsets = _offsets([len(one) for one in lists])
         flat = np.fromiter(chain.from_iterable(lists), np.int64, int(offsets[-1]))
         pairs = _offsets(inputs.counts()[flat]) if lists else offsets
@@ -79,8 +79,8 @@ class Anchors:
         return cls(Lineage.concat([inputs, _stand_ins(named)]), short, _offsets(counts))
 
     def of(self, parents: Indexes) -> tuple[Indexes, Indexes]:
-        """For tuples with these parents, return one (position, input) per input, ascending."""
-        if parents.min(initial=0) >= 0:  # the usual case
+        """For tuples with these parents, return a (position, input) row per input, ascending."""
+        if parents.min(initial=0) >= 0:  # usually no tuple has two anchors, or none
             return np.arange(len(parents)), parents
         ones = np.broadcast_to(np.int64(1), len(self.inputs))
         counts = _by_parent(parents, ones, np.diff(self.offsets))
@@ -93,7 +93,7 @@ class Anchors:
         return positions, found
 
     def pairs(self, parents: Indexes) -> Indexes | None:
-        """How many pairs tuples with these parents have at most; None if each has one at most."""
+        """Return the most pairs that each tuple can have; None if no tuple has more than one."""
         if self.inputs.is_simple and parents.min(initial=0) >= NO_PARENT:
             return None
         counts = self.inputs.counts()
@@ -101,7 +101,7 @@ class Anchors:
 
 
 def _named(inputs: Lineage, listed: Indexes, groves: Groves, many: int) -> U64:
-    """Return the roots of these inputs, or the grove of them if they are many."""
+    """Return the roots of the inputs, or the grove of the roots if they are many."""
     roots = inputs.roots[inputs.pairs_of(listed)[1]]
     if not is_ascending(roots):
         roots = np.unique(roots)
@@ -113,12 +113,13 @@ def _named(inputs: Lineage, listed: Indexes, groves: Groves, many: int) -> U64:
 def _stand_ins(named: Sequence[U64]) -> Lineage:
     roots = np.concatenate(named)
     lineage = Lineage(roots, np.zeros_like(roots), _offsets([len(one) for one in named]))
-    # A root stands further up, too: without offsets the two would be settled apart.
+    # An input names the same root too: without offsets the rule for ascending, single roots
+    # would settle the two apart.
     return lineage.simplified() if roots.min() >= GROVE else lineage
 
 
 def _by_parent(parents: Indexes, of_input: Indexes, of_list: Indexes) -> Indexes:
-    """Return for each parent what is said of its input or of its list; 0 if there is none."""
+    """Return each parent's value, by its input or its list; 0 for NO_PARENT."""
     found = np.zeros(len(parents), np.int64)
     single, listed = parents >= 0, parents < NO_PARENT
     found[single] = of_input[parents[single]]

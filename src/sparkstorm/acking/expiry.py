@@ -8,19 +8,19 @@ from numpy.typing import NDArray
 __all__ = ["Buckets", "RotatingBuckets"]
 
 Buckets = NDArray[np.uint8]
-"""For each pending root the number of the bucket that it lies in."""
+"""For each pending root the number of its bucket."""
 
 _NUMBERS = 256
 
 
 @final
 class RotatingBuckets:
-    """Numbers buckets by time; what lies in a bucket of ``slots`` rotations ago has expired.
+    """Buckets numbered by time; a bucket expires after ``slots`` rotations.
 
-    A root put into the newest bucket expires between ``timeout`` and
-    ``timeout * (1 + 1 / slots)`` later (Storm's RotatingMap, whose bound is up to twice the
-    time-out since it has two buckets; here there are ten). The numbers of buckets repeat, so
-    whoever keeps them must hand them to :meth:`aged` after each rotation.
+    A root put into the newest bucket expires between ``timeout`` and ``timeout * (1 + 1 / slots)``
+    later. (The bound of Storm's RotatingMap, which has two buckets, is twice the time-out.) The
+    numbers of buckets repeat, so the keeper of an array of numbers must call :meth:`aged` after
+    each rotation.
     """
 
     __slots__ = ("_period", "_start", "slots", "tick")
@@ -33,23 +33,24 @@ class RotatingBuckets:
 
     @property
     def newest(self) -> np.uint8:
-        """The bucket for what is put in now."""
+        """The bucket for roots put in now."""
         return np.uint8(self.tick % _NUMBERS)
 
     def rotate(self, now: float) -> int:
-        """Move on to the bucket of this moment; returns by how many."""
+        """Move on to the bucket of this moment; return the number of turns."""
         tick = max(self.tick, int((now - self._start) / self._period))
         turned, self.tick = tick - self.tick, tick
         return turned
 
     def aged(self, buckets: Buckets, turned: int) -> Buckets:
-        """Number buckets anew after a rotation, so that what has expired looks so for ever."""
+        """Renumber buckets after a rotation, so that expired buckets look expired for ever."""
         before = (np.int64(self.tick - turned) - buckets.astype(np.int64)) % _NUMBERS
+        # Without the cap an old bucket's number would come round and look new.
         age = np.minimum(before + turned, self.slots + 1)
         renumbered: Buckets = ((self.tick - age) % _NUMBERS).astype(np.uint8)
         return renumbered
 
     def expired(self, buckets: Buckets) -> NDArray[np.bool_]:
-        """Which of these have expired."""
+        """Mark the expired buckets."""
         age = (np.int64(self.tick) - buckets.astype(np.int64)) % _NUMBERS
         return age > self.slots

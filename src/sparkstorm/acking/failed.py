@@ -1,4 +1,4 @@
-"""Roots that failed, grouped by cause: a million may fail of one thing, which is told once."""
+"""Failed roots, grouped by cause: a million roots may share one failure, which is told once."""
 
 from collections.abc import Callable, Hashable, ItemsView, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,16 +14,16 @@ from sparkstorm.verdicts import Failure
 __all__ = ["Causes", "FailedRoots"]
 
 _MOST_TEXTS = 1000
-"""Different texts of one task, or one acker, in one batch."""
+"""The most different texts of a task, or an acker, in a batch."""
 
 _MOST_CHARS = 500_000
-"""Characters of all of them. An acker sends no more than that to the driver."""
+"""The most characters of all texts together. An acker sends no more to the driver."""
 
 _CAUSE_CHARS = 100
-"""What a cause takes beside its text: the same text of many tasks is as many causes."""
+"""The size of a cause beside its text: the same text of many tasks is as many causes."""
 
 _MAX_MESSAGE_CHARS = 2100
-"""A longer text keeps its beginning; texts of exceptions are cut before, a little shorter."""
+"""A longer text is cut. Texts of exceptions were cut before, a little shorter."""
 
 _EXAMPLE_CHARS = 200
 
@@ -32,8 +32,8 @@ _EXAMPLE_CHARS = 200
 class FailedRoots(Mapping[int, Failure]):
     """Ascending roots, each with the number of its failure among ``causes``; a read-only mapping.
 
-    Work on the arrays, or on groups of roots, where there may be many roots. Not every one of the
-    causes need occur: parts share those of the whole.
+    With many roots, work on the arrays or on groups of roots. Some causes may have no root: parts
+    share the causes of the whole.
     """
 
     __slots__ = ("_numbers", "causes", "roots", "which")
@@ -52,17 +52,17 @@ class FailedRoots(Mapping[int, Failure]):
 
     @classmethod
     def none(cls) -> "FailedRoots":
-        """Return no roots."""
+        """Return an empty mapping."""
         return cls(np.empty(0, np.uint64), np.empty(0, np.int64), ())
 
     @classmethod
     def alike(cls, roots: U64, failure: Failure) -> "FailedRoots":
-        """Return ascending roots that all failed in one way."""
+        """Return ascending roots with the same failure."""
         return cls(roots, np.zeros(len(roots), np.int64), (failure,))
 
     @classmethod
     def of(cls, failures: Mapping[int, Failure]) -> "FailedRoots":
-        """Group the failures of a mapping by root."""
+        """Return the failures of a mapping, grouped."""
         if isinstance(failures, FailedRoots):
             return failures
         roots = np.array(list(failures), np.uint64)
@@ -70,14 +70,14 @@ class FailedRoots(Mapping[int, Failure]):
 
     @classmethod
     def first_of_each(cls, roots: U64, failures: Iterable[Failure]) -> "FailedRoots":
-        """Group failures of roots in any order; of several of one root the first counts."""
+        """Group failures of roots in any order; the first failure of a root counts."""
         numbers: dict[Failure, int] = {}
         each = [numbers.setdefault(failure, len(numbers)) for failure in failures]
         return cls._first(roots, np.array(each, np.int64), tuple(numbers))
 
     @classmethod
     def merge(cls, parts: Sequence["FailedRoots"]) -> "FailedRoots":
-        """Return the roots of all parts; the first part that has a root tells its failure."""
+        """Join parts; for a root in several parts the first part's failure counts."""
         parts = [part for part in parts if len(part.roots)]
         if len(parts) == 1:
             return parts[0]
@@ -110,7 +110,7 @@ class FailedRoots(Mapping[int, Failure]):
         return self.causes[int(self.which[slot])]
 
     def items(self) -> ItemsView[int, Failure]:
-        """The roots with their failures, ascending."""
+        """Return the roots with their failures, ascending."""
         causes = self.causes
         pairs = zip(self.roots.tolist(), self.which.tolist(), strict=True)
         return {root: causes[number] for root, number in pairs}.items()
@@ -120,7 +120,7 @@ class FailedRoots(Mapping[int, Failure]):
 
     @property
     def first(self) -> Failure:
-        """The failure of the first root; there must be one."""
+        """The failure of the first root; the mapping must not be empty."""
         return self.causes[int(self.which[0])]
 
     def select(self, chosen: NDArray[Any]) -> "FailedRoots":
@@ -128,33 +128,33 @@ class FailedRoots(Mapping[int, Failure]):
         return FailedRoots(self.roots[chosen], self.which[chosen], self.causes, self._numbers)
 
     def between(self, first: int, stop: int) -> "FailedRoots":
-        """Return the roots from ``first`` up to ``stop``; nothing is copied."""
+        """Return the roots from ``first`` up to ``stop``, without copying."""
         start, end = np.searchsorted(self.roots, np.array([first, stop], np.uint64))
         return self.slice(int(start), int(end))
 
     def slice(self, start: int, stop: int) -> "FailedRoots":
-        """Return the roots at positions from ``start`` up to ``stop``; nothing is copied."""
+        """Return the roots at the positions from ``start`` up to ``stop``, without copying."""
         return FailedRoots(
             self.roots[start:stop], self.which[start:stop], self.causes, self._numbers
         )
 
     def without(self, roots: U64) -> "FailedRoots":
-        """Return all but these roots."""
+        """Return all roots but the given."""
         return self.select(~np.isin(self.roots, roots))
 
     def changed(self, change: Callable[[Failure], Failure]) -> "FailedRoots":
-        """Return the same roots with other failures; the change is made once per cause."""
+        """Return the same roots with changed failures; ``change`` runs once per cause."""
         return FailedRoots(self.roots, self.which, tuple(map(change, self.causes)))
 
     def compact(self) -> "FailedRoots":
-        """Return the same without causes that do not occur."""
+        """Return the same failures without unused causes."""
         used, which = np.unique(self.which, return_inverse=True)
         if len(used) == len(self.causes):
             return self
         return FailedRoots(self.roots, which, tuple(self.causes[n] for n in used.tolist()))
 
     def counts(self) -> list[tuple[Failure, int]]:
-        """Return each cause that occurs with the number of its roots, the first root's first."""
+        """Return each used cause with its number of roots, in the order of their first roots."""
         counts = np.bincount(self.which, minlength=len(self.causes)).tolist()
         first = np.zeros(len(self.causes), np.int64)
         first[self.which[::-1]] = np.arange(len(self.which))[::-1]
@@ -162,14 +162,18 @@ class FailedRoots(Mapping[int, Failure]):
         return [(self.causes[number], counts[number]) for number in order if counts[number]]
 
     def by_way(self) -> "list[FailedRoots]":
-        """Return the roots in groups that failed in one way: what decides on the next try."""
+        """Return the roots in groups with equal reason, component and attempt.
+
+        These decide on the next try.
+        """
         ways = self._alike()[0][self.which]
         return [self.select(ways == way) for way in np.unique(ways).tolist()]
 
     def by_text(self, first: int) -> list[tuple[Failure, list[tuple[int, int]]]]:
         """Return each text with the places of its roots, counted from ``first``, as ranges.
 
-        In the order of the roots; what differs in nothing but task and traceback is one text.
+        The texts come in the order of their first roots. Failures that differ only in task and
+        traceback have the same text.
         """
         if not len(self.roots):
             return []
@@ -190,11 +194,12 @@ class FailedRoots(Mapping[int, Failure]):
         return sorted(found, key=lambda text: text[1][0])
 
     def _alike(self) -> tuple[Indexes, Indexes]:
-        """For each cause the numbers of its way and of its text.
+        """Return the numbers of each cause's way and text.
 
-        Worked out once; parts made after that share it.
+        The result is cached; parts made later share the result.
         """
         if self._numbers is None:
+            # Numbers compare many times faster than failures with long texts.
             ways: dict[Hashable, int] = {}
             texts: dict[Hashable, int] = {}
             pairs = []
@@ -207,16 +212,16 @@ class FailedRoots(Mapping[int, Failure]):
         return self._numbers
 
     def share_groups(self) -> None:
-        """Work out now what :meth:`by_way` and :meth:`by_text` need, for all parts made later."""
+        """Prepare :meth:`by_way` and :meth:`by_text` now, for all parts made later."""
         self._alike()
 
 
 @final
 class Causes:
-    """Keeps the different failures of a task or acker in one batch, few and short enough to travel.
+    """The different failures of a task or acker in a batch, few and short enough to travel.
 
-    Whatever finds no room any more shares one failure with all others of its kind, which says so:
-    else a million errors that quote their message would be a million texts for the driver.
+    A million errors that quote their message would be a million texts for the driver. So failures
+    beyond the bounds share a stand-in with all others of their kind; the stand-in says so.
     """
 
     def __init__(self, texts: int = _MOST_TEXTS, chars: int = _MOST_CHARS) -> None:
@@ -229,7 +234,7 @@ class Causes:
         self._examples: dict[Hashable, str] = {}
 
     def share(self, failure: Failure) -> Failure:
-        """Return the failure to tell of instead: an equal one, or what stands for many."""
+        """Return the failure to report instead: an equal failure, or the stand-in of its kind."""
         kept = self._kept.get(failure)
         if kept is not None:
             return kept
@@ -239,6 +244,7 @@ class Causes:
         is_new = failure.message not in self._texts
         if is_new and len(self._texts) >= self._most:
             return self._other(failure)
+        # Tracebacks mostly differ in a line or two, so only new lines count.
         lines = set(failure.traceback.splitlines()) - self._lines
         chars = _CAUSE_CHARS + len(failure.message) * is_new + sum(map(len, lines))
         if chars > self._chars_left:

@@ -1,14 +1,14 @@
-"""Groves: sets of roots that many tuples have in common, each kept once.
+"""Groves: sets of roots that many tuples have in common, each set kept once.
 
-The results of a window of a million tuples belong to the same million roots. So the lineage of a
-result names the *grove* of these roots instead of the roots: one id with one share, which is that
-of every root in the grove. Nothing but the ackers has to look at single roots: to all other rules
-(:mod:`shares`) a grove is a root like any other. A grove's id is a digest of its roots, larger than
-any root, and the same in every process.
+The results of a window of a million tuples belong to the same million roots. So a result's lineage
+names the *grove* of these roots instead: an id, and a share that counts for every root in the
+grove. Only the ackers look at single roots; to all other rules (:mod:`shares`) a grove is a root
+like any other. A grove's id is a digest of its roots, larger than any root, and the same in every
+process.
 
-Cost: a task that anchors m tuples to n inputs handles n roots and m ids, not m * n pairs. The roots
-of a grove go once to each task that gets a tuple of it, and once from each task that acks any to
-the ackers: the acks of one task are summed up before (:mod:`anchors`).
+Cost: a task that anchors m tuples to n inputs handles n roots and m ids, not m * n pairs. A grove's
+roots travel once to each task that gets a tuple of the grove. They travel once more, to the ackers,
+from each task that acks such a tuple: a task's acks are summed up first (:mod:`anchors`).
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from sparkstorm.acking.shares import Entries
 __all__ = ["Groves", "Marking", "Pieces", "has_groves"]
 
 Marking: TypeAlias = Callable[[U64], NDArray[np.bool_]]
-"""Tells which of some roots are marked."""
+"""Answers for each of some roots whether the root is marked."""
 
 _WHOLE = np.zeros(1, np.int64)
 
@@ -35,7 +35,7 @@ _WHOLE = np.zeros(1, np.int64)
 class Pieces:
     """Pieces of groves: piece i belongs to grove ``ids[i]`` and has the next ``counts[i]`` roots.
 
-    The pieces of one grove stand together, in ascending order; most groves are one piece.
+    The pieces of one grove stand together, in ascending order; most groves are a single piece.
     """
 
     ids: U64
@@ -46,7 +46,7 @@ class Pieces:
 @final
 @dataclass(slots=True)
 class _Part:
-    """What has come of a grove so far."""
+    """The pieces of a grove received so far."""
 
     digest: int = 0
     roots: list[U64] = field(default_factory=list)
@@ -54,7 +54,7 @@ class _Part:
 
 @final
 class Groves:
-    """The groves that a task knows in a batch: their roots, ascending, by their ids."""
+    """The groves known to a task in a batch: ascending roots by the grove's id."""
 
     __slots__ = ("_known", "_packed", "_parts")
 
@@ -76,22 +76,27 @@ class Groves:
         return grove
 
     def pack(self, grove: int) -> bytes:
-        """Return the roots as bytes: the same object each time, so that a pickle has them once."""
+        """Return a grove's roots as bytes.
+
+        Each call returns the same object, so a pickle of many records holds the bytes once.
+        """
         data = self._packed.get(grove)
         if data is None:
             data = self._packed[grove] = self._known[grove].tobytes()
         return data
 
     def unpack(self, grove: int, data: bytes) -> None:
-        """Take in what :meth:`pack` returned in an earlier batch."""
+        """Add a grove from the bytes that :meth:`pack` returned in an earlier batch."""
         self._packed.setdefault(grove, data)
         if grove not in self._known:
             self._known[grove] = np.frombuffer(data, np.uint64)
 
     def learn(self, source: int, pieces: Pieces) -> None:
-        """Take in the next pieces from a task; a grove counts when all of its pieces have come."""
+        """Add the next pieces from a task; a grove is known once all of its pieces are here."""
         if not len(pieces.ids):
             return
+        # Where the id changes, the next grove begins; the inverted first id makes the first one
+        # differ.
         heads = np.flatnonzero(np.diff(pieces.ids, prepend=~pieces.ids[:1]))
         starts = (np.cumsum(pieces.counts) - pieces.counts)[heads]
         edges = [*starts.tolist(), len(pieces.roots)]
@@ -102,25 +107,25 @@ class Groves:
                 self._add(source, grove, digests[number], roots)
 
     def knows(self, roots: U64) -> NDArray[np.bool_]:
-        """Tell which of these are roots, or groves whose roots are known."""
+        """Mark the roots, and the groves whose roots are known."""
         unknown = [grove for grove in _groves_in(roots) if grove not in self._known]
         return ~np.isin(roots, np.array(unknown, np.uint64))
 
     def marked(self, roots: U64, marking: Marking) -> NDArray[np.bool_]:
-        """Tell which of these are marked, or stand for a root that is."""
+        """Mark the roots that ``marking`` marks, and the groves with such a root."""
         found = [grove for grove in _groves_in(roots) if marking(self._known[grove]).any()]
         marks = marking(roots)
         return marks | np.isin(roots, np.array(found, np.uint64)) if found else marks
 
     def roots_of(self, roots: U64) -> U64:
-        """Return the roots that these are or stand for, ascending, each once."""
+        """Return the given roots and the roots of the given groves, ascending, each once."""
         if not has_groves(roots):
             return roots if is_ascending(roots) else np.unique(roots)
         groves = [self._known[grove] for grove in _groves_in(roots)]
         return np.unique(np.concatenate([roots[roots < GROVE], *groves]))
 
     def expand(self, entries: Entries) -> Entries:
-        """Return entries of roots alone, which ackers can add up; a root may come several times."""
+        """Return entries of roots alone, for ackers to add up; a root may occur several times."""
         if not has_groves(entries.roots):
             return entries
         single = entries.roots < GROVE
@@ -132,7 +137,10 @@ class Groves:
         )
 
     def pieces_of(self, roots: U64) -> Pieces | None:
-        """Return the groves among these, for a task that gets tuples of them; None if none is."""
+        """Return the groves among the roots, for a task that gets tuples of them.
+
+        None if no root is a grove.
+        """
         ids = _groves_in(roots)
         if not ids:
             return None
@@ -147,17 +155,18 @@ class Groves:
         part = self._parts.setdefault((source, grove), _Part())
         part.digest ^= digest
         part.roots.append(roots)
+        # A grove's id is the digest of its roots, so the last piece shows by itself.
         if part.digest | GROVE == grove:
             self._known[grove] = np.concatenate(part.roots)
             del self._parts[source, grove]
 
 
 def has_groves(roots: U64) -> bool:
-    """Whether any of these is a grove."""
+    """Whether any of the roots is a grove."""
     return bool(roots.max(initial=0) >= GROVE)
 
 
 def _groves_in(roots: U64) -> list[int]:
-    """The groves among these, each once, ascending."""
+    """Return the groves among the roots, each once, ascending."""
     found: list[int] = np.unique(roots[roots >= GROVE]).tolist() if has_groves(roots) else []
     return found

@@ -22,10 +22,10 @@ __all__ = [
 ]
 
 U64: TypeAlias = NDArray[np.uint64]
-"""An array of ids. They are unsigned everywhere; no signed form exists."""
+"""An array of ids, unsigned everywhere."""
 
 SEQUENCE_BITS = 47
-"""Bits of a root that number the messages of one spout task; the others hold the task."""
+"""The low bits of a root: a message's number in its spout task. The high bits hold the task."""
 
 GROVE = 1 << 63
 """Ids of groves (:mod:`groves`) begin here; every root is smaller."""
@@ -51,7 +51,7 @@ def mix64(values: U64) -> U64:
 
 
 def mix64_of(value: int) -> int:
-    """Scatter one number as :func:`mix64` does, at a tenth of an array's price.
+    """Scatter a single number as :func:`mix64` does, at a tenth of an array's price.
 
     >>> mix64_of(7) == int(mix64(np.array([7], np.uint64))[0])
     True
@@ -69,39 +69,43 @@ def seeds(roots: U64) -> U64:
 
 
 def child_ids(token: int, count: int) -> U64:
-    """Return the ids of the ``count`` tuples that one task emits in one batch, in their order.
+    """Return the ids of the ``count`` tuples that a task emits in a batch, in their order.
 
-    ``token`` is a digest of all of them together (contents, roots and destinations) and of what
-    the task acked. So two runs of a task that do the same give the same ids, and two that differ
-    in anything share none: a tree put together from both can never look complete.
+    Two runs of a task that do the same get the same ids. Two runs that differ anywhere have no id
+    in common, so a tree put together from both can never look complete.
+
+    Args:
+        token: a digest of all emitted tuples (contents, roots, destinations) and of the task's
+            acks.
+        count: the number of tuples.
     """
     return _never_zero(mix64(_steps(count) + np.uint64(token)))
 
 
 def digest(values: U64, marks: NDArray[np.bool_]) -> int:
-    """Return one number for the marked values and their positions."""
+    """Return a single number for the marked values and their positions."""
     return int(np.bitwise_xor.reduce(mix64(values + _steps(len(values)))[marks]))
 
 
 def in_groves(ids: U64, groves: U64) -> U64:
-    """Return what children of these ids have as shares of these groves.
+    """Return the shares of groves for children with these ids.
 
-    It differs from grove to grove, and from the id itself: a child may belong to a root on several
-    ways, and what it holds of the root must not cancel out.
+    A child's share differs from grove to grove, and from the child's id. A child may belong to a
+    root by several groves, and the contributions must not cancel out.
     """
     return _never_zero(mix64(ids + groves))
 
 
 def grove_digests(roots: U64, starts: NDArray[np.int64]) -> U64:
-    """Return a digest for each set of roots; sets are one after the other and begin at ``starts``.
+    """Return a digest for each set of roots; sets stand end to end and begin at ``starts``.
 
-    The digests of the pieces of a set XOR to the digest of the set.
+    The digests of a set's pieces XOR to the digest of the set.
     """
     return np.bitwise_xor.reduceat(mix64(roots + _GROVE_SALT), starts)
 
 
 def make_root(task: int, sequence: int) -> int:
-    """Return the root of a spout task's message: dense, so that ledgers are arrays.
+    """Return the root of a spout task's message: dense numbers, so that ledgers are arrays.
 
     >>> task_of(make_root(5, 7)), sequence_of(make_root(5, 7))
     (5, 7)
@@ -110,12 +114,12 @@ def make_root(task: int, sequence: int) -> int:
 
 
 def task_of(root: int) -> int:
-    """The spout task that a root belongs to."""
+    """Return the spout task of a root."""
     return root >> SEQUENCE_BITS
 
 
 def sequence_of(root: int) -> int:
-    """The number of a root among those of its spout task."""
+    """Return a root's number among the roots of its spout task."""
     return root & ((1 << SEQUENCE_BITS) - 1)
 
 
@@ -124,4 +128,5 @@ def _steps(count: int) -> U64:
 
 
 def _never_zero(ids: U64) -> U64:
+    # A tuple with the id 0 could be lost without a trace: XOR with 0 changes nothing.
     return np.where(ids == 0, _ONE, ids)

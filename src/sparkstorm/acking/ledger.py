@@ -1,20 +1,21 @@
-"""The ledger: which roots are pending, in the driver, between batches.
+"""The ledger: the pending roots of a topology, in the driver, between batches.
 
-Roots are dense, so nothing is kept for each message while its batch runs: the batch's ranges are
-enough. Most trees begin and end inside one batch. Those that stay open after it, because a bolt
-holds a tuple, stand in one sorted table (:class:`OpenRoots`), which shrinks as they end: one old
-root pins nothing but itself. All results of a batch are put together before anything is looked up,
-so a batch costs what it holds, whatever the number of ackers, loads and batches.
+Roots are dense, so the ledger keeps no entry per message while a batch runs: the batch's ranges
+suffice. Most trees begin and end inside a batch. Trees that stay open after their batch, because a
+bolt holds a tuple, stand in a single sorted table (:class:`OpenRoots`). The table shrinks as trees
+end, so an old root pins nothing but itself. The ledger joins all results of a batch before any
+look-up, so the cost of a batch grows with its contents, not with the number of ackers, loads or
+earlier batches.
 
-Life of a root, and what may happen to it (anything else changes nothing)::
+Life of a root; every other event changes nothing::
 
     planned ──settle: complete──► acked
        │  ╲──settle: failed, lost──► failed
        ╰────settle: open──► open ──late val 0──► acked
                              ╰──late failure, expiry──► failed
 
-A root that has ended is in no window, so it can never end twice and late contributions to it fall
-away (rule 10 of the acker).
+An ended root is neither planned nor open, so no root ends twice, and the ledger drops late
+contributions to ended roots.
 """
 
 from collections.abc import Iterable, Sequence
@@ -44,7 +45,7 @@ _LOST = Failure(
 @final
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """Roots that ended: ``acked`` sorted, ``failed`` with the reason."""
+    """Ended roots: ``acked`` sorted, ``failed`` with the reasons."""
 
     acked: U64
     failed: FailedRoots = field(default_factory=FailedRoots.none)
@@ -52,15 +53,15 @@ class Verdicts:
 
 @final
 class Ledger:
-    """All pending roots of a topology; not thread-safe, takes the time as an argument.
+    """All pending roots of a topology; not thread-safe. Methods take the time as an argument.
 
-    A root's time begins when its batch has ended: how long that took is no fault of a tree that
-    waits for a later one, and a batch has a time limit of its own.
+    A root's time-out begins when the root's batch ends: a tree that waits for a later batch is not
+    to blame for the length of its own, which has a time limit too.
 
     Args:
         timeout: seconds until an open root expires; None for never.
-        now: the time of the clock whose times the other methods get.
-        on_progress: count from the last contribution to a root, not from its batch.
+        now: the current time, on the clock of all other methods.
+        on_progress: count from the last contribution to a root, not from the root's batch.
     """
 
     def __init__(self, timeout: float | None, now: float, *, on_progress: bool = False) -> None:
@@ -72,25 +73,28 @@ class Ledger:
         self._open = OpenRoots()
 
     def begin(self, ranges: Iterable[RootRange]) -> None:
-        """Note the roots of a batch that was planned."""
+        """Add the roots of a planned batch."""
         self._planned.update(ranges)
 
     def settle(
         self, ranges: Sequence[RootRange], results: Sequence[TallyResult], now: float
     ) -> Verdicts:
-        """Take in the results of all ackers for a committed batch; return what ended by it.
+        """Add the results of all ackers for a committed batch; return the roots that ended.
 
         Raises:
-            InternalError: an acker's result is missing or not of these ranges, or the ranges were
-                settled before or never planned; nothing was changed.
+            InternalError: an acker's result is missing or of other ranges, or the ranges were
+                settled before or never planned. The ledger is unchanged.
         """
         index = RootIndex(ranges)
         complete = self._check(sorted(ranges), index, results)
         self._rotate(now)
         failed = FailedRoots.merge([result.failed for result in results])
+        # Late failures come before late acks: a root that failed must not count as acked.
         late_failed = failed.select(np.isin(failed.roots, self._open.remove_roots(failed.roots)))
         late_acked = self._add_late(results)
+        # From here on these roots are open or ended, so a second settlement is refused.
         self._planned.difference_update(ranges)
+        # Failures of ended roots fall away here: they are in no range of this batch.
         began = failed.select(index.locate(failed.roots) >= 0)
         self._open_new(index, results)
         lost = self._lost(index, complete, results, began)
@@ -100,7 +104,7 @@ class Ledger:
         return Verdicts(acked, FailedRoots.merge([late_failed, began, lost]))
 
     def drop(self, ranges: Iterable[RootRange], failure: Failure) -> Verdicts:
-        """Fail all roots of planned ranges whose batch brought nothing."""
+        """Fail all roots of planned ranges whose batch had no result."""
         dropped = self._planned.intersection(ranges)
         self._planned -= dropped
         return Verdicts(_NONE, FailedRoots.alike(RootIndex(dropped).roots(), failure))
@@ -111,9 +115,10 @@ class Ledger:
         self._open.touch(roots, self._buckets.newest)
 
     def expire(self, now: float) -> Verdicts:
-        """Fail the open roots whose time is over."""
+        """Fail the open roots that reached their time-out."""
         self._rotate(now)
         failed = FailedRoots.none()
+        # Without a turn of the buckets, and without new roots, nothing can have expired.
         if self._due and self._expires:
             expired = self._open.remove(self._buckets.expired(self._open.buckets))
             failed = FailedRoots.alike(expired, _TIMED_OUT)
@@ -121,26 +126,26 @@ class Ledger:
         return Verdicts(_NONE, failed)
 
     def is_open(self, roots: U64) -> NDArray[np.bool_]:
-        """Which of these roots stayed open after their batch and have not ended since."""
+        """Mark the roots that are open."""
         return self._open.has(roots)
 
     @property
     def pending(self) -> int:
-        """How many roots have not ended."""
+        """The number of roots without a verdict."""
         return sum(span.count for span in self._planned) + self.open
 
     @property
     def open(self) -> int:
-        """How many roots stayed open after their batch."""
+        """The number of roots that stayed open after their batch."""
         return len(self._open)
 
     def open_roots(self) -> U64:
-        """The roots that stayed open after their batch, sorted."""
+        """Return the open roots, sorted."""
         return self._open.roots.copy()
 
     @property
     def nbytes(self) -> int:
-        """Bytes held for pending roots, the arrays' own."""
+        """The bytes of the arrays of open roots."""
         return self._open.nbytes
 
     def __repr__(self) -> str:
@@ -155,16 +160,14 @@ class Ledger:
     def _check(
         self, spans: Sequence[RootRange], index: RootIndex, results: Sequence[TallyResult]
     ) -> NDArray[np.bool_]:
-        """Refuse what does not fit together, before anything is changed.
-
-        Returns which of all roots are complete.
-        """
+        """Refuse results that do not fit together, before any change; return the complete roots."""
         ackers = len(results)
         if sorted(result.acker for result in results) != list(range(ackers)):
             raise InternalError("the results of some ackers are missing")
         complete, digest = np.zeros(len(index), np.bool_), index.digest
         for result in results:
             places = index.of_acker(result.acker, ackers).places()
+            # The digest shows an acker that worked with another plan of the batch.
             if result.ranges != digest or len(result.complete) != len(places):
                 raise InternalError(f"the result of acker {result.acker} is of other roots")
             complete[places] = result.complete
@@ -176,12 +179,13 @@ class Ledger:
         return complete
 
     def _add_late(self, results: Sequence[TallyResult]) -> U64:
-        """Take in contributions to roots of earlier batches; return the roots they complete.
+        """Add contributions to roots of earlier batches; return the completed roots.
 
-        Unknown roots have ended; what comes in for them falls away.
+        Contributions to ended roots, which the table no longer has, are dropped.
         """
         late = [Entries.none(), *(result.late for result in results)]
         roots = np.concatenate([entries.roots for entries in late])
+        # By default progress does not help: as in Storm, the time-out counts from the start.
         if self._on_progress:
             self._open.touch(roots, self._buckets.newest)
         return self._open.add(Entries(roots, np.concatenate([entries.deltas for entries in late])))
@@ -201,7 +205,7 @@ class Ledger:
         results: Sequence[TallyResult],
         failed: FailedRoots,
     ) -> FailedRoots:
-        """The roots of a batch of which no acker knows how they stand."""
+        """Return the roots of a batch that no acker reported."""
         known = complete.copy()
         for roots in (failed.roots, *(result.open_roots for result in results)):
             slots = index.slots(roots)

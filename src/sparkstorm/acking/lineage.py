@@ -1,4 +1,4 @@
-"""Which roots tuples belong to, and the share of each: arrays for many tuples at once."""
+"""Lineage: the roots of tuples, and the tuples' shares; arrays for many tuples at once."""
 
 from collections.abc import Sequence
 from typing import final
@@ -16,12 +16,12 @@ Indexes = NDArray[np.int64]
 
 @final
 class Lineage:
-    """The (root, share) pairs of ``n`` tuples, one after the other.
+    """The (root, share) pairs of ``n`` tuples, tuple by tuple.
 
-    Nearly always each tuple has exactly one pair; then ``offsets`` is None and tuple i has pair i.
-    Otherwise the pairs of tuple i are those from ``offsets[i]`` to ``offsets[i + 1]``: several for
-    tuples with anchors of several roots, none for untracked ones. In the place of a root there may
-    be a grove (:mod:`groves`), which stands for many.
+    Nearly always each tuple has exactly one pair. Then ``offsets`` is None and tuple i has pair i.
+    Otherwise tuple i has the pairs from ``offsets[i]`` to ``offsets[i + 1]``: several for a tuple
+    with anchors of several roots, none for an untracked tuple. A grove (:mod:`groves`) may stand in
+    the place of many roots.
     """
 
     __slots__ = ("offsets", "roots", "shares")
@@ -39,7 +39,7 @@ class Lineage:
 
     @classmethod
     def concat(cls, parts: Sequence["Lineage"]) -> "Lineage":
-        """Put lineages one after the other."""
+        """Join lineages end to end."""
         if len(parts) == 1:
             return parts[0]
         if not parts:
@@ -65,26 +65,26 @@ class Lineage:
         return len(self.roots) > 0
 
     def counts(self) -> Indexes:
-        """How many roots each tuple has."""
+        """Return the number of roots of each tuple."""
         if self.offsets is None:
             return np.ones(len(self.roots), np.int64)
         return np.diff(self.offsets)
 
     def owners(self) -> Indexes:
-        """The tuple that each pair belongs to."""
+        """Return the tuple of each pair."""
         if self.offsets is None:
             return np.arange(len(self.roots))
         return np.repeat(np.arange(len(self)), self.counts())
 
     def pairs_at(self, index: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The roots of one tuple, and its share of each."""
+        """Return the roots of one tuple, and its share of each."""
         if self.offsets is None:
             return (int(self.roots[index]),), (int(self.shares[index]),)
         start, stop = int(self.offsets[index]), int(self.offsets[index + 1])
         return tuple(self.roots[start:stop].tolist()), tuple(self.shares[start:stop].tolist())
 
     def slice(self, start: int, stop: int) -> "Lineage":
-        """The lineage of the tuples from ``start`` to ``stop``."""
+        """Return the lineage of the tuples from ``start`` up to ``stop``."""
         if self.offsets is None:
             return Lineage(self.roots[start:stop], self.shares[start:stop])
         first, last = int(self.offsets[start]), int(self.offsets[stop])
@@ -92,7 +92,7 @@ class Lineage:
         return Lineage(self.roots[first:last], self.shares[first:last], offsets).simplified()
 
     def take(self, tuples: Indexes) -> "Lineage":
-        """The lineage of some of the tuples."""
+        """Return the lineage of the tuples at these positions."""
         if self.offsets is None:
             return Lineage(self.roots[tuples], self.shares[tuples])
         pairs = self.pairs_of(tuples)[1]
@@ -100,9 +100,10 @@ class Lineage:
         return Lineage(self.roots[pairs], self.shares[pairs], offsets).simplified()
 
     def simplified(self) -> "Lineage":
-        """The same without offsets, if every tuple has exactly one root."""
+        """Return the same lineage without offsets if every tuple has exactly one root."""
         if self.offsets is None or len(self.roots) != len(self):
             return self
+        # As many pairs as tuples may still be two for one tuple and none for another.
         if not np.array_equal(self.offsets, np.arange(len(self) + 1)):
             return self
         return Lineage(self.roots, self.shares)
@@ -126,5 +127,5 @@ def _offsets(counts: Indexes) -> Indexes:
 
 
 def is_ascending(numbers: Indexes | U64) -> bool:
-    """Whether each is larger than the one before, so that none comes twice."""
+    """Whether each number is larger than the number before, so that none repeats."""
     return bool(np.all(numbers[1:] > numbers[:-1]))

@@ -1,4 +1,4 @@
-"""The roots that stayed open after their batch: one sorted table, 17 bytes each."""
+"""The roots that stayed open after their batch: a single sorted table, 17 bytes per root."""
 
 from typing import final
 
@@ -16,8 +16,8 @@ __all__ = ["OpenRoots"]
 class OpenRoots:
     """Open roots, ascending, each with its ack val and bucket.
 
-    One table for all batches, not one for each: whatever comes in is looked up by one search,
-    however many batches have left roots open.
+    A single table serves all batches, so a look-up is one search, however many batches left roots
+    open.
     """
 
     __slots__ = ("_vals", "buckets", "roots")
@@ -32,15 +32,15 @@ class OpenRoots:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
+        """The bytes of the arrays."""
         return self.roots.nbytes + self._vals.nbytes + self.buckets.nbytes
 
     def has(self, roots: U64) -> NDArray[np.bool_]:
-        """Which of these roots are open."""
+        """Mark the roots that are open."""
         return self._slots(roots)[1]
 
     def insert(self, roots: U64, vals: U64, bucket: np.uint8) -> None:
-        """Add roots, in any order, that are not there yet."""
+        """Add new roots, in any order."""
         order = np.argsort(roots, kind="stable")
         roots = roots[order]
         places = np.searchsorted(self.roots, roots)
@@ -49,24 +49,25 @@ class OpenRoots:
         self.buckets = np.insert(self.buckets, places, bucket)
 
     def touch(self, roots: U64, bucket: np.uint8) -> None:
-        """Put those of the roots that are open into a bucket."""
+        """Put the open roots among the given into a bucket."""
         slots, found = self._slots(roots)
         self.buckets[slots[found]] = bucket
 
     def add(self, entries: Entries) -> U64:
-        """XOR deltas into the ack vals of those that are open; remove and return the complete."""
+        """XOR deltas into the ack vals of open roots; remove and return the completed roots."""
         slots, found = self._slots(entries.roots)
         slots = slots[found]
+        # A root may occur several times; plain fancy indexing would keep the last delta alone.
         np.bitwise_xor.at(self._vals, slots, entries.deltas[found])
         return self.remove(np.unique(slots[self._vals[slots] == 0]))
 
     def remove_roots(self, roots: U64) -> U64:
-        """Remove those of the roots, ascending, that are open; return them."""
+        """Remove the open roots among the given, which are ascending; return the removed."""
         slots, found = self._slots(roots)
         return self.remove(slots[found])
 
     def remove(self, slots: NDArray[np.int64] | NDArray[np.bool_]) -> U64:
-        """Remove the roots at these slots, ascending or marked; return them."""
+        """Remove the roots at these slots (ascending positions, or marks); return the removed."""
         removed: U64 = self.roots[slots]
         if len(removed):
             self.roots = np.delete(self.roots, slots)
@@ -75,7 +76,7 @@ class OpenRoots:
         return removed
 
     def _slots(self, roots: U64) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Where each root would stand, and whether it does."""
+        """Return each root's slot in the table, and marks of the roots that are there."""
         slots = np.searchsorted(self.roots, roots)
         found = np.zeros(len(roots), np.bool_)
         inside = slots < len(self.roots)

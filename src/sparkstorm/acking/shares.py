@@ -1,32 +1,34 @@
-"""What one task contributes in one batch: shares for its children, entries for the ackers.
+"""A task's contributions in one batch: shares for its children, entries for the ackers.
 
-Contributions to a root (DESIGN of Storm's acker, :mod:`sparkstorm.acking`):
+Storm's rule decides the contributions to a root (see :mod:`sparkstorm.acking`):
 
 - emitting a child adds the child's id, once for each root in the union of its anchors' roots;
 - acking a tuple adds the tuple's share of each of its roots;
 - nothing else adds anything.
 
-A grove (:mod:`groves`) is a root here: what is added to it is added to each of its roots. A child
-may belong to a root on several ways, by itself and in groves; so its id differs from grove to
-grove, lest one way cancels out another.
+A grove (:mod:`groves`) counts as a root here: a contribution to the grove goes to each of its
+roots. A child may belong to a root by itself and by several groves. The child's id therefore
+differs from grove to grove; equal ids would cancel out.
 
-What a task has to contribute to a root becomes an ack entry ``(root, delta)``, or, if the task
-acked a tuple of that root and emitted children, is folded into the share of the first of them.
+A task's contribution to a root becomes an ack entry ``(root, delta)``. If the task acked a tuple of
+the root and emitted children, the contribution is *folded* into the share of the first child
+instead.
 
-Why only if it acked one: the share of the acked tuple then lives on in that child, and losing the
-child loses it too. A tuple that is held while it emits keeps its own share; were the child's id
-folded into the child itself, child and contribution could be lost together and the tree look
+Why only after an ack: the acked tuple's share lives on in the child, and losing the child loses the
+share too. A tuple that stays held while the task emits keeps its own share. Were the contribution
+folded into the child there, child and contribution could be lost together and the tree would look
 complete.
 
 Children of a grove that stands for a list of inputs (:mod:`anchors`) are children of each root in
-it, yet their ids are in the grove's group, not in the groups of these roots. Folded apart from the
-roots' acked shares they could be lost with a carrier that says nothing of them. So where there is
-such a grove nothing is folded: all that the task contributes goes to the ackers, of one run.
+the grove, but their ids are in the grove's group, not in the groups of the roots. If the roots'
+acked shares were folded apart from these ids, a lost carrier would take the shares with it
+unnoticed. So with such a grove nothing is folded: the task's whole contribution goes to the ackers,
+from a single run.
 
-Spark may run a task twice, and a bolt that is not deterministic may do otherwise the second time;
-some of its readers may then see the one run, some the other. So the ids of the children derive
-from everything that settles them: what was emitted (``token``) and what was acked. Two runs that
-differ in either have no id in common, and their shares cannot cancel each other.
+Spark may run a task twice, and a bolt that is not deterministic may behave differently the second
+time; some readers then see the first run, some the second. So the children's ids derive from the
+emitted tuples (``token``) and from the acks. Two runs that differ in either have no id in common,
+and their shares cannot cancel each other.
 """
 
 from dataclasses import dataclass
@@ -51,7 +53,7 @@ class Entries:
 
     @classmethod
     def none(cls) -> "Entries":
-        """No entries."""
+        """Return no entries."""
         empty = np.empty(0, np.uint64)
         return cls(empty, empty)
 
@@ -62,7 +64,7 @@ class Entries:
 @final
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """The result for one task: the children's lineage, and what goes to the ackers."""
+    """The result for a task: the children's lineage, and the entries for the ackers."""
 
     children: Lineage
     entries: Entries
@@ -71,7 +73,7 @@ class Settlement:
 @final
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """Input pairs put into groups of one root each, and the child pairs in the same groups."""
+    """Input pairs in groups of one root each, and the child pairs in the same groups."""
 
     roots: U64
     of_pair: Indexes
@@ -87,15 +89,16 @@ def settle(
     children: int,
     token: int,
 ) -> Settlement:
-    """Work out the shares of a task's children and its ack entries.
+    """Return the shares of a task's children, and the task's ack entries.
 
     Args:
-        inputs: the lineage of the tuples that the task has at hand.
-        acked: which of them it acked in this batch.
-        child: with ``anchor``, one row per (child, anchor): the child's number, ascending.
-        anchor: the input that the child is anchored to; the same one twice counts once.
-        children: how many tuples it emitted, each copy for itself.
-        token: a digest of what it emitted; with what it acked, the children's ids derive from it.
+        inputs: the lineage of the task's inputs.
+        acked: marks the inputs that the task acked in this batch.
+        child: with ``anchor``, a row per (child, anchor): the child's number, ascending.
+        anchor: the input that anchors the child; a repeated anchor counts once.
+        children: the number of emitted tuples, each copy for itself.
+        token: a digest of the emitted tuples. The children's ids derive from the token and the
+            acks.
     """
     if not inputs.is_tracked:
         return Settlement(Lineage.untracked(children), Entries.none())
@@ -110,8 +113,10 @@ def settle(
         ids = np.where(roots >= GROVE, in_groves(ids, roots), ids)
     deltas ^= xor_by_group(groups.of_child, ids, len(groups.roots))
     carrier = _first_of_group(groups.of_child, len(groups.roots))
+    # Fold only where the task acked a tuple of the root; the module's docstring says why.
     carried = (carrier >= 0) & has_acked
-    if np.any((inputs.roots >= GROVE) & (inputs.shares == 0)):  # a stand-in names a grove
+    # Only the stand-in of a list has a grove with the share 0.
+    if np.any((inputs.roots >= GROVE) & (inputs.shares == 0)):
         carried[:] = False
     ids[carrier[carried]] ^= deltas[carried]
     left = ~carried & (deltas != 0)
@@ -119,11 +124,12 @@ def settle(
 
 
 def xor_by_group(groups: Indexes, values: U64, count: int) -> U64:
-    """XOR the values of each group; ``groups`` says which group each value belongs to."""
+    """XOR the values of each group; ``groups`` gives the group of each value."""
     result = np.zeros(count, np.uint64)
     if not len(values):
         return result
     if np.any(groups[1:] < groups[:-1]):
+        # Unsorted groups are rare; reduceat, which wants them sorted, is many times faster.
         np.bitwise_xor.at(result, groups, values)
     else:
         starts = _run_starts(groups)
@@ -142,7 +148,7 @@ def _group(inputs: Lineage, child: Indexes, anchor: Indexes) -> _Groups:
 
 
 def _group_runs(roots: U64, child: Indexes, anchor: Indexes) -> _Groups:
-    """The usual case without sorting: tuples of one root come one after the other."""
+    """Group without sorting in the usual case: tuples of a root stand together."""
     starts = _run_starts(roots)
     of_pair = np.zeros(len(roots), np.int64)
     of_pair[starts[1:]] = 1
@@ -155,7 +161,7 @@ def _run_starts(values: NDArray[np.generic]) -> Indexes:
 
 
 def _first_of_group(groups: Indexes, count: int) -> Indexes:
-    """The position of the first member of each group, -1 if it has none."""
+    """Return the position of each group's first member, -1 for an empty group."""
     first = np.full(count, -1, np.int64)
     first[groups[::-1]] = np.arange(len(groups) - 1, -1, -1)
     return first

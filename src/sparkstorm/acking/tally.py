@@ -1,4 +1,4 @@
-"""One acker task in one batch: merge what came in, and say how each of its roots stands."""
+"""An acker task in a batch: merge all contributions, and report each root's fate."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -26,14 +26,14 @@ __all__ = [
 @final
 @dataclass(frozen=True, slots=True, order=True)
 class RootRange:
-    """Roots that begin in a batch: ``count`` of them from ``first`` on."""
+    """Consecutive roots that begin in a batch: ``count`` roots from ``first`` on."""
 
     first: int
     count: int
 
 
 def merge_ranges(ranges: Iterable[RootRange]) -> tuple[RootRange, ...]:
-    """Return sorted ranges of the same roots, none of which touches or overlaps another.
+    """Return sorted ranges of the same roots; no two touch or overlap.
 
     >>> merge_ranges([RootRange(5, 1), RootRange(1, 4), RootRange(3, 1), RootRange(9, 2)])
     (RootRange(first=1, count=5), RootRange(first=9, count=2))
@@ -49,27 +49,30 @@ def merge_ranges(ranges: Iterable[RootRange]) -> tuple[RootRange, ...]:
 
 
 def locate(ranges: Sequence[RootRange], roots: U64) -> Indexes:
-    """The number of the range (of sorted ones) that each root began in, -1 for none of them."""
+    """Return the number of each root's range among sorted ranges, -1 outside all of them."""
     return RootIndex(ranges).locate(roots) if ranges else np.full(len(roots), -1, np.int64)
 
 
 @final
 class RootIndex:
-    """Numbers the roots of disjoint ranges from 0: all of them, or those of one acker.
+    """Numbers the roots of disjoint ranges from 0: all roots, or a single acker's.
 
     Args:
         ranges: the ranges, in any order.
-        acker: whose roots are numbered.
-        ackers: how many share the roots: root mod ackers.
+        acker: the acker whose roots get numbers.
+        ackers: the number of ackers; a root belongs to acker root mod ackers.
     """
 
     def __init__(self, ranges: Iterable[RootRange], acker: int = 0, ackers: int = 1) -> None:
+        # All ackers and the driver number the same ranges, so the order must not depend on the
+        # sender.
         pairs = sorted((span.first, span.count) for span in ranges)
         spans = np.array(pairs, np.uint64).reshape(-1, 2)
         self._number(spans[:, 0], spans[:, 0] + spans[:, 1], acker, ackers)
 
     def _number(self, firsts: U64, ends: U64, acker: int, ackers: int) -> None:
         self._firsts, self._ends, self._step = firsts, ends, ackers
+        # The distance from each range's first root to the acker's first root in the range.
         own = (np.uint64(acker + ackers) - firsts % np.uint64(ackers)) % np.uint64(ackers)
         self._offsets = own.astype(np.int64)
         left = (ends - firsts).astype(np.int64) - self._offsets
@@ -77,7 +80,7 @@ class RootIndex:
         self._starts = np.cumsum(self._counts) - self._counts
 
     def of_acker(self, acker: int, ackers: int) -> "RootIndex":
-        """Return the index of one acker's roots of the same ranges."""
+        """Return the index of a single acker's roots of the same ranges."""
         index = RootIndex(())
         index._number(self._firsts, self._ends, acker, ackers)
         return index
@@ -87,19 +90,19 @@ class RootIndex:
 
     @property
     def digest(self) -> int:
-        """One number for the ranges, the same for every acker."""
+        """A single number for the ranges, the same for every acker."""
         bounds = np.concatenate([self._firsts, self._ends])
         return digest(bounds, np.ones(len(bounds), np.bool_))
 
     def locate(self, roots: U64) -> Indexes:
-        """The number of the range that each root is in, -1 for none of them."""
+        """Return the number of each root's range, -1 outside all of them."""
         if not len(self._firsts):
             return np.full(len(roots), -1, np.int64)
         which = np.searchsorted(self._firsts, roots, side="right").astype(np.int64) - 1
         return np.where((which >= 0) & (roots < self._ends[which]), which, -1)
 
     def slots(self, roots: U64) -> Indexes:
-        """The number of each root, -1 for those that are in none of the ranges."""
+        """Return the number of each root, -1 outside all ranges."""
         which = self.locate(roots)
         if not len(self._firsts):
             return which
@@ -107,14 +110,14 @@ class RootIndex:
         return np.where(which >= 0, self._starts[which] + within.astype(np.int64), -1)
 
     def roots(self) -> U64:
-        """All roots, in the order of their numbers."""
+        """Return all roots, in the order of their numbers."""
         own = self._firsts + self._offsets.astype(np.uint64)
         steps = np.arange(len(self)) - np.repeat(self._starts, self._counts)
         roots: U64 = np.repeat(own, self._counts) + (steps * self._step).astype(np.uint64)
         return roots
 
     def places(self) -> Indexes:
-        """The number of each of the acker's roots among those of all ackers."""
+        """Return the number of each of the acker's roots among the roots of all ackers."""
         sizes = (self._ends - self._firsts).astype(np.int64)
         own = np.cumsum(sizes) - sizes + self._offsets
         steps = np.arange(len(self)) - np.repeat(self._starts, self._counts)
@@ -125,19 +128,19 @@ class RootIndex:
 @final
 @dataclass(frozen=True, slots=True)
 class HeldRoots:
-    """Roots of which tasks hold tuples: pairs of a root and a task."""
+    """Roots with held tuples: pairs of a root and the task that holds a tuple."""
 
     roots: U64
     holders: NDArray[np.int32]
 
     @classmethod
     def none(cls) -> "HeldRoots":
-        """No pairs."""
+        """Return no pairs."""
         return cls(np.empty(0, np.uint64), np.empty(0, np.int32))
 
     @classmethod
     def concat(cls, parts: Sequence["HeldRoots"]) -> "HeldRoots":
-        """Put pairs one after the other."""
+        """Join parts end to end."""
         parts = [cls.none(), *parts]
         return cls(
             np.concatenate([part.roots for part in parts]),
@@ -155,14 +158,19 @@ class HeldRoots:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TallyResult:
-    """How the roots of one acker stand after a batch.
+    """The fate of an acker's roots after a batch. A root found nowhere in here is lost.
 
-    ``complete`` has one mark for each root of this acker that began in the batch, in the order of
-    :class:`RootIndex`; ``ranges`` is the digest of the ranges that these are in.
-    ``open_roots``/``open_vals`` are those that a bolt still holds, with their ack
-    vals. ``late`` are contributions to roots that began in an earlier batch. What is in none of
-    these, nor in ``failed``, is lost. ``resets`` are roots whose time-out starts anew. ``held``
-    tells which tasks said that they hold which roots.
+    Attributes:
+        acker: the acker's number.
+        ranges: the digest of the batch's ranges.
+        complete: marks for the acker's roots that began in the batch, in the order of
+            :class:`RootIndex`.
+        open_roots: roots that a bolt still holds.
+        open_vals: the ack vals of the open roots.
+        late: contributions to roots of earlier batches.
+        resets: roots whose time-out starts anew.
+        failed: failed roots, with their failures.
+        held: the tasks that hold tuples, with the roots of these tuples.
     """
 
     acker: int
@@ -178,17 +186,17 @@ class TallyResult:
 
 @final
 class Tally:
-    """The ack vals of one acker's roots of one batch.
+    """The ack vals of an acker's roots of a batch.
 
-    The order of what comes in does not matter, nor how it is cut into pieces: XOR commutes.
+    XOR commutes, so contributions may arrive in any order and in any pieces.
 
     Args:
         ranges: the roots that begin in the batch.
         acker: the number of this acker.
-        ackers: how many there are.
-        excluded: roots that the batch is run without, merged. Their tuples are left out, so a
-            held tuple (a stage that had finished before tells of it) keeps none of them open:
-            they are lost.
+        ackers: the number of ackers.
+        excluded: merged ranges of roots that the batch runs without. A stage that finished before
+            the exclusion may still report a held tuple of such a root; the tally ignores the
+            report, so the root is lost.
     """
 
     def __init__(
@@ -213,12 +221,14 @@ class Tally:
         """XOR the deltas into the ack vals of their roots."""
         slots = self._index.slots(entries.roots)
         mine = slots >= 0
+        # A root may occur several times; plain fancy indexing would keep the last delta alone.
         np.bitwise_xor.at(self._vals, slots[mine], entries.deltas[mine])
+        # A root that began in another batch: only the ledger has its ack val.
         if not mine.all():
             self._late.append(Entries(entries.roots[~mine], entries.deltas[~mine]))
 
     def hold(self, roots: U64, holder: int = 0) -> None:
-        """Mark roots of which a bolt's task still holds a tuple."""
+        """Mark roots as held by a bolt's task."""
         self._held.append(HeldRoots(roots, np.full(len(roots), holder, np.int32)))
 
     def reset_timeout(self, roots: U64) -> None:
@@ -226,14 +236,15 @@ class Tally:
         self._resets.append(roots)
 
     def fail(self, failed: FailedRoots) -> None:
-        """Mark roots as failed; the first reason stays. It beats any ack val."""
+        """Mark roots as failed. The first failure of a root counts, whatever the ack val."""
         self._failed.append(failed.changed(self._causes.share))
 
     def result(self) -> TallyResult:
-        """Sum up. To be called once, when everything is in."""
+        """Return the sums. Call once, after all contributions."""
         failed = FailedRoots.merge(self._failed)
         complete = self._vals == 0
         slots = self._index.slots(failed.roots)
+        # A failure beats the ack val: runs of a repeated stage may differ.
         complete[slots[slots >= 0]] = False
         held = HeldRoots.concat(self._held)
         roots, vals = self._open_ones(np.unique(held.roots), failed.roots)

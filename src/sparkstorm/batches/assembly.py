@@ -1,8 +1,5 @@
 """The assembly: makes a coordinator and all its parts for one run of a topology."""
 
-import logging
-from collections.abc import Callable
-
 from sparkstorm.acking.ledger import Ledger
 from sparkstorm.batches.agenda import Agenda
 from sparkstorm.batches.bookkeeper import Bookkeeper
@@ -19,12 +16,10 @@ from sparkstorm.batches.transactions import Transactions
 from sparkstorm.checkpoint.files import CheckpointFiles
 from sparkstorm.checkpoint.lease import Fence, Unfenced
 from sparkstorm.clock import Clock
-from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.sources import Sources
-from sparkstorm.tasks.report import LogLine
-from sparkstorm.texts.logs import logger_of
 
 __all__ = ["make_coordinator"]
 
@@ -36,9 +31,8 @@ def make_coordinator(
     *,
     run: str = "",
     fence: Fence | None = None,
-    on_log: Callable[[LogLine], None] | None = None,
     on_tap: Tap | None = None,
-    office: DeadLetterOffice | None = None,
+    dead_letters: DeadLetterQueue | None = None,
 ) -> Coordinator:
     """Return a coordinator for one run of a topology.
 
@@ -48,15 +42,14 @@ def make_coordinator(
         clock: the time.
         run: a name for this driver's life.
         fence: stands between this driver and the files, if others can reach them.
-        on_log: hears the lines that components log.
         on_tap: gets tapped tuples.
-        office: where dead letters go; by default, into the files.
+        dead_letters: where dead letters go; by default, into the files.
     """
-    on_log, now = on_log or _log, clock.monotonic()
+    now = clock.monotonic()
     journal = Journal(files, fence or Unfenced(files))
-    office = office or DeadLetterOffice(plan.name, LetterStore(files), clock, run=run)
+    dead_letters = dead_letters or DeadLetterQueue(plan.name, LetterStore(files), clock, run=run)
     ledger, fault, counts, ended_roots = _ledger(plan, now), Fault(), Counts(), EndedRoots(plan)
-    sources = Sources(plan, office, lambda *line: on_log(LogLine(*line)))
+    sources = Sources(plan, dead_letters)
     planner = BatchPlanner(plan, sources, clock, run)
     bookkeeper = Bookkeeper(
         ledger,
@@ -65,8 +58,7 @@ def make_coordinator(
         ended_roots,
         Taps(plan, on_tap),
         counts,
-        on_log,
-        office,
+        dead_letters,
         tracked=plan.tracked,
     )
     return Coordinator(
@@ -85,10 +77,3 @@ def _ledger(plan: Plan, now: float) -> Ledger:
     config = plan.config
     timeout = config.message_timeout_secs if config.enable_message_timeouts else None
     return Ledger(timeout, now, on_progress=config.message_timeout_mode == "progress")
-
-
-def _log(line: LogLine) -> None:
-    level = {"print": logging.INFO}.get(line.level, logging.getLevelName(line.level.upper()))
-    number = level if isinstance(level, int) else logging.INFO
-    logger = logger_of(f"sparkstorm.{line.component}")
-    logger.log(number, "%s", line.text, extra={"trace": line.trace})

@@ -1,6 +1,6 @@
 """The bookkeeper: settles committed batches by the ledger, and gives sources their verdicts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import final
 
 from sparkstorm.acking.ledger import Ledger, Verdicts
@@ -11,10 +11,10 @@ from sparkstorm.batches.events.ended_roots import EndedRoots
 from sparkstorm.batches.events.taps import Taps
 from sparkstorm.batches.journal import Journal
 from sparkstorm.batches.planning.batch_plan import BatchPlan
-from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.metrics import Statistics, TaskMetrics, merge_task_metrics
 from sparkstorm.sources.sources import Sources
-from sparkstorm.tasks.report import LogLine, Report
+from sparkstorm.tasks.report import Report, log_line
 
 __all__ = ["Bookkeeper"]
 
@@ -33,8 +33,7 @@ class Bookkeeper:
         ended_roots: hears of each root that has ended.
         taps: get the tapped tuples of committed batches.
         counts: the counters behind the statistics.
-        on_log: hears the lines that tasks log.
-        office: counts the dead letters.
+        dead_letters: counts the dead letters.
         tracked: whether there are ackers.
     """
 
@@ -46,8 +45,7 @@ class Bookkeeper:
         ended_roots: EndedRoots,
         taps: Taps,
         counts: Counts,
-        on_log: Callable[[LogLine], None],
-        office: DeadLetterOffice,
+        dead_letters: DeadLetterQueue,
         *,
         tracked: bool,
     ) -> None:
@@ -57,9 +55,8 @@ class Bookkeeper:
         self._ended_roots = ended_roots
         self._taps = taps
         self._counts = counts
-        self._on_log = on_log
-        self._office = office
-        self._first_failures = FirstFailures(on_log)
+        self._dead_letters = dead_letters
+        self._first_failures = FirstFailures()
         self._tracked = tracked
         self._components: dict[str, dict[int, TaskMetrics]] = {}
 
@@ -121,7 +118,7 @@ class Bookkeeper:
         """Log the lines of tasks at once, whatever becomes of their batch."""
         for report in reports:
             for line in report.lines:
-                self._on_log(line)
+                log_line(line)
 
     def statistics(self) -> Statistics:
         """How the topology stands now."""
@@ -136,8 +133,8 @@ class Bookkeeper:
             given_up=sources.given_up,
             left_failed=sources.left_failed,
             failures=dict(counts.failures),
-            dead_letters=self._office.written,
-            dead_letter_faults=self._office.sink_faults,
+            dead_letters=self._dead_letters.written,
+            dead_letter_faults=self._dead_letters.sink_faults,
             replayed=sources.replays.replayed,
             batches=counts.batches,
             batch_secs=counts.batch_secs,

@@ -1,13 +1,12 @@
 """Counts: the counters of a running topology's messages."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import final
 
 from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.batches.planning.batch_plan import BatchPlan
-from sparkstorm.tasks.report import LogLine
+from sparkstorm.tasks.report import LogLine, log_line
 from sparkstorm.verdicts import Failure
 
 __all__ = ["Counts", "FirstFailures"]
@@ -56,8 +55,7 @@ class FirstFailures:
     _MOST = 100
     _MOST_ALIKE = 5
 
-    def __init__(self, on_log: Callable[[LogLine], None]) -> None:
-        self._on_log = on_log
+    def __init__(self) -> None:
         self._shown: set[tuple[str, str]] = set()
         self._alike: Counter[tuple[str, str]] = Counter()
 
@@ -74,7 +72,7 @@ class FirstFailures:
         text = f"a message failed: {failure}{_last_frame(failure.traceback)}"
         if self._alike[kind] == self._MOST_ALIKE:
             text += f"; further failures of the kind {kind[1]!r} are counted and not told"
-        self._on_log(LogLine(failure.component, failure.task, "warning", text))
+        log_line(LogLine(failure.component, failure.task, "warning", text))
 
 
 def _last_frame(trace: str) -> str:

@@ -1,4 +1,4 @@
-"""Bolts that write many tuples at a time, as Storm's BatchHelper does for its bolts."""
+"""Bulk writers: bolts that write many tuples at a time, as Storm's BatchHelper does."""
 
 import traceback
 from abc import abstractmethod
@@ -16,19 +16,19 @@ __all__ = ["BulkWriterBolt", "HoldingBulkWriterBolt"]
 
 
 class _Writer(Bolt):
-    """What both have in common: what is written, and what becomes of it."""
+    """The common part of both writers: how to write, and the fate of written tuples."""
 
     flush_size: int = 1_000
-    """How many tuples are written in one go, at most."""
+    """The most tuples of one write."""
 
     @abstractmethod
     def write(self, tuples: Sequence[Tuple]) -> None:
-        """Write these tuples, all or none.
+        """Write some tuples, all or none.
 
-        When it returns, they are acked; if it raises, all of them fail with that reason, and come
-        again. It happens before the batch is committed, and a tuple may come twice: let a second
-        write of the same overwrite the first (``INSERT … ON CONFLICT … DO UPDATE``, say). Do not
-        ack.
+        If ``write`` returns, the bolt acks the tuples. If ``write`` raises, all the tuples fail
+        with the error, and come again. A write happens before the batch is committed, and a tuple
+        may come twice. So let a second write overwrite the first (for example with ``INSERT … ON
+        CONFLICT … DO UPDATE``). Do not ack.
         """
 
     def component_configuration(self) -> Mapping[str, object]:
@@ -56,18 +56,18 @@ class _Writer(Bolt):
 
 
 class BulkWriterBolt(_Writer):
-    """Writes tuples ``flush_size`` at a time, and what is left at the end of each batch.
+    """Writes ``flush_size`` tuples at a time, and the rest at the end of each batch.
 
-    Nothing waits longer than its batch. If batches are so small that writes are, too, use a
+    No tuple waits longer than its batch. If small batches make small writes, use a
     :class:`HoldingBulkWriterBolt`.
     """
 
     def prepare(self, config: Config, context: TaskContext, collector: BoltCollector) -> None:
-        """Start with nothing; call it if you override it."""
+        """Start without tuples. An override has to call it."""
         self._waiting: list[Tuple] = []
 
     def execute(self, tup: Tuple) -> None:
-        """Keep a tuple until there are enough."""
+        """Keep a tuple until there are enough for a write."""
         if tup.is_tick:
             self.collector.ack(tup)
             return
@@ -76,19 +76,20 @@ class BulkWriterBolt(_Writer):
             self._flush_waiting()
 
     def finish_batch(self) -> None:
-        """Write what is left; call it if you override it."""
+        """Write the rest. An override has to call it."""
         self._flush_waiting()
 
     def _flush_waiting(self) -> None:
+        # Emptied first: a write that raises has failed its tuples, and must not see them again.
         tuples, self._waiting = self._waiting, []
         self._flush(tuples)
 
 
 class HoldingBulkWriterBolt(_Writer, StatefulBolt):
-    """Holds tuples over batches, until there are ``flush_size``, or one came ``flush_secs`` ago."""
+    """Holds tuples over batches, to write ``flush_size`` at a time or after ``flush_secs``."""
 
     flush_secs: float = 1.0
-    """How long a tuple may wait; a tick writes it also if nothing else comes."""
+    """How long a tuple may wait; ticks see to the write even without new tuples."""
 
     def component_configuration(self) -> Mapping[str, object]:
         """Ask for ticks.
@@ -102,15 +103,15 @@ class HoldingBulkWriterBolt(_Writer, StatefulBolt):
         return {"tick_tuple_freq_secs": min(1.0, max(0.05, self.flush_secs / 4))}
 
     def prepare(self, config: Config, context: TaskContext, collector: BoltCollector) -> None:
-        """Check the time; call it if you override it."""
+        """Check the time. An override has to call it."""
         if config.enable_message_timeouts and self.flush_secs >= config.message_timeout_secs:
             raise ConfigError(
-                f"it holds tuples for flush_secs = {self.flush_secs}, but they time out after "
-                f"{config.message_timeout_secs} s: raise message_timeout_secs"
+                f"the bolt holds tuples for flush_secs = {self.flush_secs}, but tuples time out "
+                f"after {config.message_timeout_secs} s: raise message_timeout_secs"
             )
 
     def init_state(self, state: State) -> None:
-        """Take up what is held; call it if you override it."""
+        """Take up the held tuples. An override has to call it."""
         super().init_state(state)
         self._held = state.tuples("__bulk")
 
@@ -122,7 +123,7 @@ class HoldingBulkWriterBolt(_Writer, StatefulBolt):
             self._held.add(None, tup)
 
     def finish_batch(self) -> None:
-        """Write what is enough, or has waited enough; call it if you override it."""
+        """Write full sets and overdue tuples. An override has to call it."""
         tuples = self._held.get(None)
         overdue = bool(self._held.held_since(self.context.batch_time - self.flush_secs))
         full = len(tuples) if overdue else len(tuples) // self.flush_size * self.flush_size

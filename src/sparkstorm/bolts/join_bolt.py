@@ -1,4 +1,4 @@
-"""JoinBolt: joins tuples of several streams that have the same key, one of each."""
+"""The JoinBolt: joins tuples of several streams by key, one tuple of each stream."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ __all__ = ["JoinBolt"]
 @final
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """A stream that is joined; it must have come, unless there is a time to wait for it."""
+    """A joined stream; a result needs its tuple, unless there is a time limit to wait."""
 
     component: str
     stream: str
@@ -32,7 +32,7 @@ class _Input:
 
 
 class _Pick(NamedTuple):
-    """A value of the result: which field, of which input (None: the first that has it)."""
+    """A value of the result: a field of an input, or (None) of the first input with the field."""
 
     name: str
     source: int | None
@@ -40,12 +40,12 @@ class _Pick(NamedTuple):
 
 
 class JoinBolt(StatefulBolt):
-    """Waits until every stream has brought a tuple of a key, and emits one result for them.
+    """Waits for a tuple of each stream with the same key, and emits one result for all.
 
-    The result is anchored to all of them, and all are acked with it. Each tuple is in one result:
-    if a key comes several times, the oldest of each stream belong together. Tuples that wait are
-    held over batches; those that are not matched within ``message_timeout_secs`` fail. Group every
-    stream by its key.
+    The result is anchored to all its tuples, and the bolt acks the tuples with it. Every tuple is
+    in one result: if a key comes several times, the oldest tuples of the streams belong together.
+    The bolt holds waiting tuples over batches; tuples without a match within
+    ``message_timeout_secs`` fail. Group every stream by its key.
 
     >>> bolt = (
     ...     JoinBolt("orders", "id")
@@ -57,9 +57,9 @@ class JoinBolt(StatefulBolt):
     ['id', 'amount', 'voucher']
 
     Args:
-        source: the stream that others are joined to: ``component`` or ``component/stream``.
-        key: the fields whose values have to be equal, in the order in which the other streams
-            name theirs. A tuple with None among them can match nothing, and fails.
+        source: the first stream, joined by the others: ``component`` or ``component/stream``.
+        key: the fields with equal values, in the order of the other streams' own names for them. A
+            tuple with None in its key has no match and fails.
     """
 
     def __init__(self, source: str, key: str | Sequence[str]) -> None:
@@ -69,28 +69,29 @@ class JoinBolt(StatefulBolt):
         self._add(source, key, None)
 
     def join(self, source: str, key: str | Sequence[str]) -> Self:
-        """Join a stream; without a tuple of it there is no result."""
+        """Join a stream; a result needs a tuple of it."""
         return self._add(source, key, None)
 
     def left_join(self, source: str, key: str | Sequence[str], *, wait_secs: float) -> Self:
         """Join a stream if it has a tuple of the key.
 
-        If none has come ``wait_secs`` after the first stream's tuple came, the result has None for
-        its fields. A tuple of it that comes later can only match a later one of the first stream.
+        If no such tuple has come ``wait_secs`` after the first stream's tuple, the result has None
+        for the stream's fields. A later tuple of the stream can only match a later tuple of the
+        first stream.
         """
         return self._add(source, key, wait_secs)
 
     def select(self, fields: str) -> Self:
-        """Say what a result holds: ``field``, ``source:field``, or either ``as name``.
+        """Choose the result's fields: ``field``, ``source:field``, or either ``as name``.
 
-        A field without a source is that of the first stream that has it, as they were joined.
+        A field without a source is taken from the first joined stream that has the field.
         """
         self._picks = [self._pick(text.strip()) for text in fields.split(",")]
         self.outputs = [pick.name for pick in self._picks]
         return self
 
     def component_configuration(self) -> Mapping[str, object]:
-        """Ask for ticks if results may come while nothing else does.
+        """Ask for ticks if results may come without new tuples.
 
         Raises:
             TopologyError: there is nothing to join, or nothing to emit.
@@ -105,22 +106,22 @@ class JoinBolt(StatefulBolt):
         joined, read = set(self._numbers), set(context.sources)
         if joined != read:
             odd = ", ".join("/".join(pair) for pair in sorted(joined ^ read))
-            raise TopologyError(f"it has to join what it subscribes to, all of it: see {odd}")
+            raise TopologyError(f"the joined streams and the subscriptions differ: see {odd}")
         wait = self._longest_wait()
         limit = config.message_timeout_secs
         if wait is not None and config.enable_message_timeouts and wait >= limit:
             raise ConfigError(
-                f"it waits {wait} s for what may be missing, but tuples time out after {limit} s: "
+                f"the bolt waits {wait} s for missing tuples, but tuples time out after {limit} s: "
                 f"raise message_timeout_secs"
             )
 
     def init_state(self, state: State) -> None:
-        """Take up what is held."""
+        """Take up the held tuples."""
         super().init_state(state)
         self._held = [state.tuples(f"__join/{one}") for one in self._inputs]
 
     def execute(self, tup: Tuple) -> None:
-        """Match a tuple with those that wait, or let it wait."""
+        """Match a tuple with waiting tuples, or let it wait."""
         if tup.is_tick:
             self.collector.ack(tup)
             return
@@ -129,7 +130,7 @@ class JoinBolt(StatefulBolt):
         if None in key:
             self.collector.fail(tup, f"its key {key!r} can match nothing")
         elif all(key in held for n, held in enumerate(self._held) if n != number):
-            # nothing older of its own stream waits: it would have been matched before
+            # No older tuple of the same stream waits: it would have found this match before.
             self._emit(
                 [held.get(key)[0] if n != number else tup for n, held in enumerate(self._held)]
             )
@@ -137,12 +138,13 @@ class JoinBolt(StatefulBolt):
             self._held[number].add(key, tup)
 
     def finish_batch(self) -> None:
-        """Emit what has waited long enough for streams that may be missing."""
+        """Emit results whose missing streams had their time."""
         wait = self._longest_wait()
         if wait is None:
             return
         first, *others = self._held
         needed = [n for n, one in enumerate(self._inputs) if n and one.wait_secs is None]
+        # Left joins alone may be missing: without a tuple of each needed stream there is no result.
         for tup in first.held_since(self.context.batch_time - wait):
             key = self._key(0, tup)
             if all(key in self._held[n] for n in needed):
@@ -164,7 +166,7 @@ class JoinBolt(StatefulBolt):
         for tup in found:
             if tup is not None and pick.field in tup:
                 return tup[pick.field]
-        if None in found:  # it may be a field of what is missing
+        if None in found:  # the field may belong to the missing stream
             return None
         raise KeyError(f"{pick.field!r}: no joined stream has such a field")
 
@@ -198,7 +200,9 @@ class JoinBolt(StatefulBolt):
         source, field, name = match["source"], match["field"], match["name"] or match["field"]
         numbers = {str(one): number for number, one in enumerate(self._inputs)}
         if source is not None and source not in numbers:
-            raise TopologyError(f"select says {text!r}, but what is joined is {', '.join(numbers)}")
+            raise TopologyError(
+                f"select says {text!r}, but the joined streams are {', '.join(numbers)}"
+            )
         return _Pick(name, None if source is None else numbers[source], field)
 
     def _longest_wait(self) -> float | None:

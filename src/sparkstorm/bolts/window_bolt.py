@@ -1,4 +1,4 @@
-"""WindowBolt: acts on windows of tuples, and acks a tuple when its last window is through."""
+"""The WindowBolt: acts on windows of tuples, and acks a tuple after its last window."""
 
 import sys
 import traceback
@@ -25,21 +25,21 @@ _ALWAYS = sys.maxsize
 _MICROS = 1_000_000
 
 _WATERMARK, _NEXT, _LATE, _BEGAN = "watermark", "next", "late", "began"
-"""Keys of the bolt's own notes."""
+"""Keys of the bolt's own state, kept in ``_notes``."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Tuples that belong together.
+    """Tuples of one window.
 
     Attributes:
-        key: their values of the bolt's ``key_fields``.
-        start: when it begins, in seconds since 1970; a session begins with its first tuple.
-        end: when it ends: the first moment that is not in it. A window by count has only the
-            moment in which it was complete.
-        tuples: what is in it, in the order of their timestamps if the bolt has a
-            ``timestamp_field``, else in the order in which they came.
+        key: the common values of the bolt's ``key_fields``.
+        start: when the window begins, in seconds since 1970; a session begins with its first tuple.
+        end: the first moment after the window. For a window by count, start and end are the moment
+            of its completion.
+        tuples: the tuples, in order of timestamps with a ``timestamp_field``, else in order of
+            arrival.
     """
 
     key: tuple[Any, ...]
@@ -57,46 +57,47 @@ class Window:
 class WindowBolt(StatefulBolt):
     """Calls :meth:`execute_window` for each window of its input.
 
-    Say in attributes of the class which windows. What is emitted is anchored to all tuples of the
-    window; a tuple is acked when its last window was executed, and held over batches until then.
+    Class attributes choose the windows. Emits are anchored to all tuples of the window. The bolt
+    holds a tuple over batches and acks it after its last window.
 
-    With a ``timestamp_field`` windows go by the time in the tuples, and are over when the
-    *watermark* has reached their end: the highest timestamp seen, less ``lag_secs``; of several
-    input streams the lowest counts. It moves at the end of each batch, and only by what this task
-    received. Without, windows go by the time of the batch in which a tuple came, and ticks close
-    them also when nothing comes.
+    With a ``timestamp_field``, windows go by the time in the tuples. Such a window is over when the
+    *watermark* reaches its end. The watermark is the highest timestamp seen, less ``lag_secs``; of
+    several input streams the lowest counts. The watermark moves at the end of each batch, and only
+    by tuples this task received. Without a ``timestamp_field``, windows go by the time of the batch
+    in which a tuple came, and ticks close windows even without input.
 
-    If ``execute_window`` raises, all tuples of that window fail. A tuple whose message times out
-    while it is held leaves its windows, and comes back with its message.
+    If ``execute_window`` raises, all tuples of the window fail. A held tuple whose message times
+    out leaves its windows, and comes back with its message.
     """
 
     window: Windowing
-    """Which windows."""
+    """The kind of window."""
 
     key_fields: Sequence[str] = ()
-    """Fields whose values have windows of their own; none: one for all tuples of the task."""
+    """Fields whose values have windows of their own; without any, all tuples of the task share
+    windows."""
 
     timestamp_field: str | None = None
-    """The field with a tuple's time: seconds since 1970, or a datetime (UTC if it names no zone).
-    None: the time at which it was received."""
+    """The field with a tuple's time: seconds since 1970, or a datetime (UTC without a zone).
+    None: the time of receipt."""
 
     lag_secs: float = 0.0
     """How much later than the highest timestamp a tuple may come."""
 
     idle_secs: float | None = None
-    """After so many seconds without input, the watermark no longer waits for an input stream; if
-    none brings anything, all windows are closed. None: it waits for ever."""
+    """How long the watermark waits for an input stream without tuples. If all streams are idle,
+    all windows are closed. None: for ever."""
 
     late_stream: str | None = None
-    """Where tuples go, as they are, that came after their last window. None: they are acked,
-    counted (``late_tuples``) and reported."""
+    """Where tuples go, unchanged, that came after their last window. None: late tuples are
+    acked, counted (``late_tuples``) and reported."""
 
     @abstractmethod
     def execute_window(self, window: Window, collector: BasicCollector) -> None:
-        """Process one window; emits are anchored to all its tuples. Do not ack them."""
+        """Process one window; emits are anchored to all its tuples. Do not ack the tuples."""
 
     def component_configuration(self) -> Mapping[str, object]:
-        """Ask for ticks if windows may end while nothing comes.
+        """Ask for ticks if windows may end without input.
 
         Raises:
             TopologyError: the attributes do not fit together.
@@ -106,7 +107,7 @@ class WindowBolt(StatefulBolt):
         return {} if step is None else {"tick_tuple_freq_secs": min(1.0, max(0.05, step / 10))}
 
     def prepare(self, config: Config, context: TaskContext, collector: BoltCollector) -> None:
-        """Check that windows fit the time-out; call it if you override it."""
+        """Check windows against the time-out. An override has to call it."""
         window = self.window
         if self.timestamp_field is None and isinstance(window, TimeWindow):
             enough = config.message_timeout_secs > window.hold_secs
@@ -117,7 +118,7 @@ class WindowBolt(StatefulBolt):
                 )
 
     def init_state(self, state: State) -> None:
-        """Take up what is held; call it if you override it."""
+        """Take up the held tuples. An override has to call it."""
         super().init_state(state)
         self._notes = state.named("__window")
         self._held = state.tuples("__window")
@@ -133,13 +134,14 @@ class WindowBolt(StatefulBolt):
             self._place(window, tup)
 
     def finish_batch(self) -> None:
-        """Move the watermark and execute the windows that are over; call it if you override it."""
+        """Move the watermark and execute finished windows. An override has to call it."""
         window = self.window
         if isinstance(window, TimeWindow):
             before = self._notes.get(_WATERMARK, _NEVER)
             watermark = max(before, self._new_watermark())
             if watermark >= self._notes.get(_NEXT, _ALWAYS + 1):
                 watermark = self._close(window, before, watermark)
+            # All streams being idle is no fact to keep: the next tuple may bring any time.
             if watermark not in (before, _ALWAYS):
                 self._notes.put(_WATERMARK, watermark)
         self._tell_late()
@@ -168,11 +170,12 @@ class WindowBolt(StatefulBolt):
         highest, seen = f"highest/{source}", f"seen/{source}"
         if at > notes.get(highest, _NEVER):
             notes.put(highest, at)
+        # Once per batch and source is enough, and each put travels with the batch.
         if notes.get(seen) != self.context.batch_time:
             notes.put(seen, self.context.batch_time)
 
     def _new_watermark(self) -> int:
-        """How far time has come; _NEVER if it waits for a stream, _ALWAYS if all are idle."""
+        """Return the watermark: _NEVER while waiting for a stream, _ALWAYS if all are idle."""
         if self.timestamp_field is None:
             return to_micros(self.context.batch_time)
         highest: list[int] = [
@@ -196,7 +199,7 @@ class WindowBolt(StatefulBolt):
         return now - seen >= self.idle_secs
 
     def _close(self, window: TimeWindow, before: int, watermark: int) -> int:
-        """Execute all windows that are over; return the watermark, or how far it came by them."""
+        """Execute all finished windows; return the watermark, or how far the windows brought it."""
         found = [
             (key, due)
             for key, slots in self._slots().items()
@@ -208,6 +211,8 @@ class WindowBolt(StatefulBolt):
             for tup in self._gather(key, due.done):
                 self.collector.ack(tup)
             last = due.end
+        # Closing everything must not leave the watermark at the end of time: later tuples would all
+        # be late.
         reached = last if watermark == _ALWAYS else watermark
         left = [window.next_end(slots, reached) for slots in self._slots().values()]
         if left:
@@ -217,7 +222,7 @@ class WindowBolt(StatefulBolt):
         return reached
 
     def _slots(self) -> dict[tuple[Any, ...], list[int]]:
-        """What is held, by key; the key that came first is the first."""
+        """Return the held slots by key, in order of the keys' first tuples."""
         slots: dict[tuple[Any, ...], list[int]] = {}
         held = self._held.keys()
         for key, slot in held:
@@ -238,7 +243,7 @@ class WindowBolt(StatefulBolt):
             self._notes.put(counter, new)
             return
         tuples = self._held.get(key)
-        if len(tuples) < window.step:  # some of those that were counted have timed out
+        if len(tuples) < window.step:  # some counted tuples have timed out
             self._notes.put(counter, len(tuples))
             return
         self._notes.delete(counter)
@@ -251,7 +256,7 @@ class WindowBolt(StatefulBolt):
     # --- both ----------------------------------------------------------------------------------
 
     def _run(self, key: tuple[Any, ...], start: float, end: float, tuples: list[Tuple]) -> None:
-        if not tuples:  # failed with an earlier window, or timed out
+        if not tuples:  # all failed with an earlier window, or timed out
             return
         field = self.timestamp_field
         if field is not None:
@@ -263,7 +268,7 @@ class WindowBolt(StatefulBolt):
             self.collector.report_error("".join(traceback.format_exception(error)))
             reason = f"execute_window: {type(error).__name__}: {error}"
             for tup in tuples:
-                with suppress(TrackingError):  # the bolt has failed this one itself
+                with suppress(TrackingError):  # the bolt itself has failed the tuple
                     self.collector.fail(tup, reason)
 
     def _reject(self, tup: Tuple) -> None:
@@ -287,7 +292,7 @@ class WindowBolt(StatefulBolt):
         return tuple(tup[field] for field in self.key_fields)
 
     def _waits_for_ticks(self) -> float | None:
-        """The shortest time that matters to it while nothing comes; None if none does."""
+        """Return the shortest time the bolt has to notice without input; None if there is none."""
         if isinstance(self.window, CountWindow):
             return None
         return self.window.step_secs if self.timestamp_field is None else self.idle_secs
@@ -318,7 +323,8 @@ class _WindowCollector:
 
     def __init__(self, collector: BoltCollector, tuples: list[Tuple]) -> None:
         self._collector = collector
-        self._tuples = tuple(tuples)  # known again by identity: emitting costs the same each time
+        # The engine knows the same object again, so each further emit resolves no anchors.
+        self._tuples = tuple(tuples)
 
     def emit(self, values: Sequence[Any], *, stream: str = "default") -> None:
         """Emit a tuple caused by the window."""
@@ -333,7 +339,7 @@ class _WindowCollector:
         self._collector.reset_timeout(tup)
 
     def report_error(self, error: BaseException | str) -> None:
-        """Show an error to whoever watches the topology; nothing fails by it."""
+        """Show an error to people watching the topology. No message fails."""
         self._collector.report_error(error)
 
 

@@ -1,10 +1,10 @@
 """Kinds of windows: which moments belong together, and when a window is over. Pure arithmetic.
 
-Times are whole microseconds since 1970, so that adding them is exact. Tuples are held in *slots*:
-a slot is a moment such that all tuples of it lie in the same windows. For tumbling and sliding
-windows that is the pane that a moment falls into; for sessions the moment itself.
+Times are whole microseconds since 1970, so sums are exact. Tuples are held in *slots*: all tuples
+of a slot lie in the same windows. For tumbling and sliding windows a slot is the pane of a moment;
+for sessions it is the moment itself.
 
-The *watermark* is the moment before which nothing is expected any more. A window is over when the
+The *watermark* is the moment before which no tuple is expected any more. A window is over when the
 watermark has reached its end.
 """
 
@@ -31,7 +31,7 @@ _MICROS = 1_000_000
 
 
 class Due(NamedTuple):
-    """A window that is over: the slots in it, and those of them that no later window holds."""
+    """A finished window: its slots, and the slots of it that no later window holds."""
 
     start: int
     end: int
@@ -40,7 +40,7 @@ class Due(NamedTuple):
 
 
 class TimeWindow(ABC):
-    """A kind of window that is over at some moment."""
+    """A kind of window that ends at a moment."""
 
     @property
     @abstractmethod
@@ -54,34 +54,34 @@ class TimeWindow(ABC):
 
     @abstractmethod
     def slot(self, at: int) -> int:
-        """The slot of a moment."""
+        """Return the slot of a moment."""
 
     @abstractmethod
     def first_end(self, slot: int, watermark: int) -> int:
-        """The earliest end, after the watermark, that a window with this slot may have."""
+        """Return the earliest end, after the watermark, of a window with this slot."""
 
     def next_end(self, slots: Sequence[int], watermark: int) -> int:
-        """The earliest end, after the watermark, of a window with any of these slots."""
+        """Return the earliest end, after the watermark, of a window with any of these slots."""
         return min(self.first_end(slot, watermark) for slot in slots)
 
     @abstractmethod
     def last_end(self, slot: int) -> int:
-        """The end of the last window with this slot, if nothing more comes."""
+        """Return the end of the last window with this slot, if no more tuples come."""
 
     @abstractmethod
     def due(self, slots: Sequence[int], before: int, watermark: int) -> Iterator[Due]:
-        """The windows that end in ``(before, watermark]``, with any of these slots in them.
+        """Yield the windows with any of these slots that end in ``(before, watermark]``.
 
         Args:
-            slots: what is held under one key, in any order.
-            before: the watermark up to which windows were emitted.
-            watermark: the new one.
+            slots: the held slots of one key, in any order.
+            before: the watermark of the last call.
+            watermark: the new watermark.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class SlidingWindow(TimeWindow):
-    """A window of ``secs`` begins every ``every_secs``; the first one at 1970-01-01.
+    """A window of ``secs`` begins every ``every_secs``; the first begins at 1970-01-01.
 
     >>> SlidingWindow(60, every_secs=10)
     SlidingWindow(secs=60, every_secs=10)
@@ -107,24 +107,25 @@ class SlidingWindow(TimeWindow):
         return self.every_secs
 
     def slot(self, at: int) -> int:
-        """The start of the pane: windows begin and end only between panes."""
+        """Return the start of the pane: windows begin and end only between panes."""
         length, step = self._micros
+        # The largest length that divides both, so fewest slots; no window edge falls inside a pane.
         pane = math.gcd(length, step)
         return at // pane * pane
 
     def first_end(self, slot: int, watermark: int) -> int:
-        """The earliest end, after the watermark, that a window with this slot may have."""
+        """Return the earliest end, after the watermark, of a window with this slot."""
         length, step = self._micros
-        begun = max(slot, watermark) - length  # a window that begins later ends after both
+        begun = max(slot, watermark) - length  # windows that begin later end after both
         return (begun // step + 1) * step + length
 
     def last_end(self, slot: int) -> int:
-        """The end of the last window with this slot."""
+        """Return the end of the last window with this slot."""
         length, step = self._micros
         return slot // step * step + length
 
     def due(self, slots: Sequence[int], before: int, watermark: int) -> Iterator[Due]:
-        """The windows that are over, by their ends."""
+        """Yield the finished windows, by their ends."""
         length, step = self._micros
         inside: dict[int, list[int]] = {}
         for slot in sorted(slots):
@@ -143,7 +144,7 @@ class SlidingWindow(TimeWindow):
 @final
 @dataclass(frozen=True, slots=True, init=False)
 class TumblingWindow(SlidingWindow):
-    """One window of ``secs`` after the other; the first one begins at 1970-01-01.
+    """Windows of ``secs``, one after the other; the first begins at 1970-01-01.
 
     >>> TumblingWindow(60).every_secs
     60
@@ -156,7 +157,7 @@ class TumblingWindow(SlidingWindow):
 @final
 @dataclass(frozen=True, slots=True)
 class SessionWindow(TimeWindow):
-    """A window goes on until nothing has come for ``gap_secs``; it ends so long after the last.
+    """A window that ends ``gap_secs`` after its last tuple.
 
     >>> SessionWindow(gap_secs=30)
     SessionWindow(gap_secs=30)
@@ -175,27 +176,27 @@ class SessionWindow(TimeWindow):
 
     @property
     def step_secs(self) -> float:
-        """The time that nothing may come for."""
+        """The gap that ends a session."""
         return self.gap_secs
 
     def slot(self, at: int) -> int:
-        """The moment itself."""
+        """Return the moment itself."""
         return at
 
     def first_end(self, slot: int, watermark: int) -> int:
-        """The end of a session in which nothing follows."""
+        """Return the end of a session without later tuples."""
         return slot + to_micros(self.gap_secs)
 
     def next_end(self, slots: Sequence[int], watermark: int) -> int:
-        """The earliest end of the sessions that these slots make."""
+        """Return the earliest end of the sessions of these slots."""
         return min(self.last_end(session[-1]) for session in self._sessions(sorted(slots)))
 
     def last_end(self, slot: int) -> int:
-        """The end of a session in which nothing follows."""
+        """Return the end of a session without later tuples."""
         return slot + to_micros(self.gap_secs)
 
     def due(self, slots: Sequence[int], before: int, watermark: int) -> Iterator[Due]:
-        """The sessions that are over, by their ends."""
+        """Yield the finished sessions, by their ends."""
         for session in self._sessions(sorted(slots)):
             end = self.last_end(session[-1])
             if end <= watermark:
@@ -215,7 +216,7 @@ class SessionWindow(TimeWindow):
 @final
 @dataclass(frozen=True, slots=True)
 class CountWindow:
-    """The last ``size`` tuples, whenever ``every`` more have come (all of them new, unless set).
+    """The last ``size`` tuples, at every ``every`` new tuples (default: ``size``).
 
     >>> CountWindow(100, every=10)
     CountWindow(size=100, every=10)
@@ -232,7 +233,7 @@ class CountWindow:
 
     @property
     def step(self) -> int:
-        """How many new tuples make a window."""
+        """How many new tuples complete a window."""
         return self.size if self.every is None else self.every
 
 
@@ -241,5 +242,5 @@ Windowing: TypeAlias = TimeWindow | CountWindow
 
 
 def to_micros(secs: float) -> int:
-    """Seconds as whole microseconds."""
+    """Return seconds as whole microseconds."""
     return round(secs * _MICROS)

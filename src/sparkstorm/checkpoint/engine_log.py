@@ -1,4 +1,4 @@
-"""What the engine under a driver has written down of its batches: Spark's own checkpoint."""
+"""The engine log: the batches in Spark's own checkpoint."""
 
 from typing import NamedTuple
 
@@ -13,29 +13,30 @@ _GO_ON = (
 
 
 class EngineLog(NamedTuple):
-    """How far the engine's log goes; each file of it follows one of ours, or goes before one.
+    """How far Spark's log goes, to compare with our journal.
 
-    The plan of a batch is durable before the engine hears of the batch. The engine has committed a
-    batch before the next one is planned. So each tells whether something of the other is gone.
+    The plan of a batch is durable before Spark hears of the batch. Spark has committed a batch
+    before the next batch is planned. So each of the two logs shows whether files of the other are
+    gone.
 
     Attributes:
-        heard: the newest batch that the engine knows of; -1 if there is none.
-        committed: the newest batch that it has committed; -1 if there is none.
+        heard: the newest batch Spark knows of; -1 if there is none.
+        committed: the newest batch Spark has committed; -1 if there is none.
     """
 
     heard: int = -1
     committed: int = -1
 
     def check(self, planned: int, settled: int, damaged: str) -> None:
-        """Make sure that the newest plan that can be read is the newest that was used.
+        """Check that the newest readable plan is the newest plan in use.
 
         Args:
-            planned: the number of that plan; -1 if there is none.
-            settled: the newest batch whose messages had their verdicts when it was written.
+            planned: the number of the newest readable plan; -1 if there is none.
+            settled: the newest batch with verdicts for its messages when that plan was written.
             damaged: the file of a newer plan that cannot be read, if there is one.
 
         Raises:
-            CheckpointError: plans are missing, or the engine has lost batches.
+            CheckpointError: plans are missing, or Spark has lost batches.
         """
         if self.heard > planned:
             raise CheckpointError(

@@ -1,4 +1,4 @@
-"""Where the driver keeps what must outlive it: small named files beside the checkpoint."""
+"""Checkpoint files: small named files beside the checkpoint that outlive the driver."""
 
 import errno
 import os
@@ -12,24 +12,24 @@ __all__ = ["CheckpointFiles", "LocalFiles", "MemoryFiles"]
 
 
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
-"""How a file system says that folders cannot be synced there; it then does so by itself, or not."""
+"""Errors of a file system without folder syncs; it syncs folders by itself, or never."""
 
 
 class CheckpointFiles(Protocol):
-    """Small files, each written whole and atomically: after a crash the old or the new is there."""
+    """Small files, written whole and atomically: a crash leaves the old or the new file."""
 
     def read(self, name: str) -> bytes | None:
         """Return a file's content, or None if there is none."""
         ...
 
     def write(self, name: str, data: bytes, *, lasting: bool = True) -> None:
-        """Write a file atomically; a ``lasting`` one outlives a power failure, too."""
+        """Write a file atomically; a ``lasting`` file outlives a power failure, too."""
         ...
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a file that is not there yet; returns False, and does nothing, if it is.
+        """Write a new file; return False, and do nothing, if the file exists.
 
-        If several processes create the same file at once, exactly one of them is told True.
+        If several processes create the same file at once, exactly one of the calls returns True.
         """
         ...
 
@@ -38,7 +38,7 @@ class CheckpointFiles(Protocol):
         ...
 
     def names(self, folder: str) -> list[str]:
-        """The names of the files in a folder, without the folder, sorted."""
+        """Return the names of the files in a folder, without the folder, sorted."""
         ...
 
 
@@ -54,11 +54,11 @@ class MemoryFiles:
         return self._files.get(name)
 
     def write(self, name: str, data: bytes, *, lasting: bool = True) -> None:
-        """Write a file; none of them lasts."""
+        """Write a file; files in memory never last."""
         self._files[name] = data
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a file that is not there yet; returns False if it is."""
+        """Write a new file; return False if the file exists."""
         return self._files.setdefault(name, data) is data
 
     def delete(self, name: str) -> None:
@@ -66,18 +66,18 @@ class MemoryFiles:
         self._files.pop(name, None)
 
     def names(self, folder: str) -> list[str]:
-        """The names of the files in a folder, sorted."""
+        """Return the names of the files in a folder, sorted."""
         prefix = folder.rstrip("/") + "/"
         return sorted(n.removeprefix(prefix) for n in self._files if n.startswith(prefix))
 
 
 @final
 class LocalFiles:
-    """Files in a local folder; written aside and renamed, so that none is ever half there.
+    """Files in a local folder, written aside and renamed, so no reader sees half a file.
 
     Args:
         folder: the folder.
-        fsync: whether files are forced to the disk; if not, a power failure may damage them.
+        fsync: whether to force files to the disk; without it a power failure may damage them.
     """
 
     def __init__(self, folder: Path, *, fsync: bool = True) -> None:
@@ -88,10 +88,10 @@ class LocalFiles:
     def of_checkpoint(
         cls, location: str, *, folder: str = "sparkstorm", fsync: bool = True
     ) -> "LocalFiles | None":
-        """Our files in a checkpoint; None if its URL says that it is on another file system.
+        """Return our files in a checkpoint; None if its URL names another file system.
 
         Raises:
-            CheckpointError: it has no name.
+            CheckpointError: the name is empty.
         """
         if not location.strip():
             raise CheckpointError(
@@ -104,10 +104,10 @@ class LocalFiles:
         return cls(Path(path) / folder, fsync=fsync)
 
     def make(self) -> "LocalFiles":
-        """Make the folder now, to find out early if that cannot be done.
+        """Make the folder now, to find out early if it cannot be made.
 
         Raises:
-            CheckpointError: it cannot.
+            CheckpointError: the folder cannot be made.
         """
         try:
             self._make(self._folder)
@@ -126,18 +126,19 @@ class LocalFiles:
             return None
 
     def write(self, name: str, data: bytes, *, lasting: bool = True) -> None:
-        """Write a file atomically; a ``lasting`` one outlives a power failure, too."""
+        """Write a file atomically; a ``lasting`` file outlives a power failure, too."""
         path, synced = self._folder / name, lasting and self._fsync
         self._aside(path, data, synced).replace(path)
         if synced:
             _sync_folder(path.parent)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a file that is not there yet; returns False if it is."""
+        """Write a new file; return False if the file exists."""
         path = self._folder / name
         aside = self._aside(path, data, self._fsync)
         try:
-            path.hardlink_to(aside)  # fails if it is there, and shows it whole if not
+            # A link never replaces a file, as a rename would, and shows the new file whole.
+            path.hardlink_to(aside)
         except FileExistsError:
             return False
         finally:
@@ -151,7 +152,7 @@ class LocalFiles:
         (self._folder / name).unlink(missing_ok=True)
 
     def names(self, folder: str) -> list[str]:
-        """The names of the files in a folder, sorted."""
+        """Return the names of the files in a folder, sorted."""
         path = self._folder / folder
         return sorted(p.name for p in path.iterdir() if p.name[0] != ".") if path.is_dir() else []
 
@@ -165,7 +166,7 @@ class LocalFiles:
                 if synced:
                     file.flush()
                     os.fsync(file.fileno())
-        except BaseException:  # a full disk: each further try would leave another one
+        except BaseException:  # on a full disk each further try would leave another file
             aside.unlink()
             raise
         return aside
@@ -180,7 +181,7 @@ class LocalFiles:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Force the names in a folder to the disk: a file is only found by its name."""
+    """Force the names in a folder to the disk: without its name a file is lost."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

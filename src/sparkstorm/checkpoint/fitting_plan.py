@@ -1,4 +1,4 @@
-"""The plan of a topology on its checkpoint, which has a say in it."""
+"""Planning on a checkpoint: an existing checkpoint fixes parts of the plan."""
 
 from collections.abc import Iterable
 
@@ -22,7 +22,7 @@ def plan_on_checkpoint(
     partitions: int,
     taps: Iterable[str] = (),
 ) -> Plan:
-    """Decide everything about a run that goes on from a checkpoint, or begins one.
+    """Decide everything about a run on an existing or new checkpoint.
 
     Args:
         topology: the graph.
@@ -30,12 +30,12 @@ def plan_on_checkpoint(
         where: the checkpoint as people name it.
         name: the topology's name.
         config: the settings.
-        partitions: partitions of every exchange, if neither the checkpoint nor the config says it.
-        taps: component ids whose emitted tuples also come out in the driver.
+        partitions: partitions of every exchange, unless the checkpoint or the config sets them.
+        taps: ids of components whose emitted tuples also reach the driver.
 
     Raises:
         CheckpointError: the checkpoint is another topology's.
-        ConfigError: the topology cannot keep the guarantee that it is to give.
+        ConfigError: the topology cannot keep the guarantee of its settings.
     """
     manifest = Manifest.read(files)
     if manifest is not None:
@@ -54,9 +54,9 @@ def check_ahead(
     config: Config,
     taps: Iterable[str] = (),
 ) -> None:
-    """Find what would stop a run before Spark starts for it, which takes seconds.
+    """Find faults of a run before Spark starts, which takes seconds.
 
-    A checkpoint elsewhere than in local files is only reached through Spark, and checked then.
+    A checkpoint outside of local files is reached only through Spark, and is checked later.
 
     Raises:
         SparkstormError: a setting or the checkpoint does not fit.

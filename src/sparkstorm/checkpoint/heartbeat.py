@@ -1,4 +1,4 @@
-"""The thread that keeps a lease."""
+"""The heartbeat: the thread that renews a lease."""
 
 import threading
 from collections.abc import Callable
@@ -18,8 +18,8 @@ class Heartbeat(threading.Thread):
     """Renews a lease every beat until it is stopped, or the lease is lost.
 
     Args:
-        lease: a lease that is held.
-        lost: told when another run has taken over.
+        lease: a lease this run holds.
+        lost: called when another run has taken over.
     """
 
     def __init__(self, lease: Lease, lost: Callable[[SupersededError], None]) -> None:
@@ -41,5 +41,5 @@ class Heartbeat(threading.Thread):
             except SupersededError as error:
                 self._lost(error)
                 return
-            except Exception as error:  # noqa: BLE001 - the loop's outer edge: the next may work
+            except Exception as error:  # noqa: BLE001 - the loop's outer edge: the next beat may work
                 _logger.warning("the lease of the checkpoint could not be renewed: %s", error)

@@ -1,4 +1,4 @@
-"""Who holds a lease: a run, in a process, on a machine."""
+"""The holder of a lease: a run, in a process, on a machine."""
 
 import json
 import os
@@ -11,20 +11,20 @@ from typing import final
 __all__ = ["Holder"]
 
 _START_FIELD = 19
-"""Where /proc/PID/stat has the process's start time, counted behind the command's name."""
+"""The field of /proc/PID/stat with the process's start time, counted after the command's name."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """A run as others see it; made by :meth:`here`.
+    """A run as other runs see it; made by :meth:`here`.
 
     Attributes:
         run: the run's id.
         host: the name of its host, for people.
-        machine: what the pid is unique in: host, boot and pid namespace; empty if unknown.
+        machine: the scope of the pid: host, boot and pid namespace; empty if unknown.
         pid: its process.
-        started: when that process started, in the kernel's own count: pids are given again.
+        started: when the process started, in the kernel's count, since pids are reused.
         since: when the run began, in seconds since 1970.
     """
 
@@ -50,20 +50,20 @@ class Holder:
 
     @property
     def is_local(self) -> bool:
-        """Whether its process, if it lives, can be seen from here."""
+        """Whether this machine can see the holder's process, if it lives."""
         return bool(self.machine) and self.machine == _machine(socket.gethostname())
 
     def has_died(self) -> bool:
-        """Whether its process surely has ended: it was on this machine and is no longer there."""
+        """Whether the process has surely ended: it ran on this machine and is no longer there."""
         return self.is_local and _started(self.pid) != self.started
 
     def to_json(self) -> bytes:
-        """Return it as bytes for :meth:`from_json`."""
+        """Return the holder as bytes for :meth:`from_json`."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> "Holder":
-        """Build it from :meth:`to_json`'s bytes."""
+        """Build a holder from the bytes of :meth:`to_json`."""
         return cls(**json.loads(data))
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class Holder:
 
 
 def _machine(host: str) -> str:
-    """Where Linux's /proc is missing it is unknown: a dead holder then just becomes stale."""
+    """Return the scope of pids; empty without Linux's /proc, so a dead holder just goes stale."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{host} {boot} {os.readlink('/proc/self/ns/pid')}"
@@ -81,7 +81,7 @@ def _machine(host: str) -> str:
 
 
 def _started(pid: int) -> str:
-    """When a process started; empty if there is none, or it only waits to be collected."""
+    """Return when a process started; empty if there is none, or only a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""The name of a checkpoint, which lasts as long as it does."""
+"""The identity of a checkpoint: a name that lasts as long as the folder."""
 
 import re
 import secrets
@@ -13,14 +13,14 @@ _IDENTITY = re.compile("[0-9a-f]{16}")
 
 
 def identity_of(files: CheckpointFiles) -> str:
-    """Return the checkpoint's name, given to it when it is first asked for.
+    """Return the checkpoint's name; the first call makes it.
 
-    A folder that was deleted and made again has another one: what counts from 0 again in it must
-    not pass for what the former one has counted. It is the name of an empty file: names are never
-    half there.
+    A folder deleted and made again gets another name. Its counts begin at 0 again and must not pass
+    for counts of the former folder. The name is that of an empty file, since file names are never
+    half written.
 
     Raises:
-        CheckpointError: there are files of other names, so it may have been lost.
+        CheckpointError: there are files with other names, so the name may be lost.
     """
     names = files.names(_FOLDER)
     if not names:
@@ -30,7 +30,7 @@ def identity_of(files: CheckpointFiles) -> str:
         raise CheckpointError(
             f"the checkpoint's folder sparkstorm/{_FOLDER} must hold one file, whose name is 16 "
             f"hexadecimal digits, and holds {', '.join(names)}: remove what was put there, and "
-            f"leave or make the empty file that was there. Its name is that which committers "
-            f"have kept behind the topology's, TOPOLOGY/NAME/COMMITTER"
+            f"leave or make the empty file that was there. Committers have stored its name, as "
+            f"NAME in TOPOLOGY/NAME/COMMITTER"
         )
     return names[0]

@@ -1,14 +1,14 @@
 """The lease: at most one driver at a time writes to a checkpoint.
 
-Every driver that takes the lease creates the file of the next epoch, ``lease/N``, which only one
-can: whoever created the newest one holds the lease. That file never changes. Beside it the holder
-renews ``beats/N``, so that others see it live. They need no common clock: who wants the lease
-watches whether the beat changes, by a clock of its own.
+A driver takes the lease by creating the file of the next epoch, ``lease/N``. Only one driver can
+create a file, so the creator of the newest file holds the lease. The file never changes. Beside the
+file the holder renews ``beats/N``, as a sign of life. Drivers need no common clock: a waiting
+driver watches whether the beat changes, by its own clock.
 
-A lease is free if its holder released it, if its process is seen to have died, or if it was not
-renewed for the time-out. A holder that was only paused, and wakes up, finds a newer epoch: it asks
-before each write (:meth:`Lease.check`), and what it may be just about to write goes to names that
-have its own epoch in them (:mod:`sparkstorm.batches.journal`), where it harms nobody.
+A lease is free if its holder released it, if its process is seen to have died, or if no beat came
+for the time-out. A paused holder that wakes up finds a newer epoch, since it asks before each write
+(:meth:`Lease.check`). A write already under way goes to a name with the old epoch
+(:mod:`sparkstorm.batches.journal`), and later drivers ignore the name.
 
 The newest file is never deleted, so epochs only grow.
 """
@@ -29,7 +29,7 @@ from sparkstorm.texts.logs import logger_of
 __all__ = ["Fence", "Lease", "Unfenced"]
 
 _BEATS = 10
-"""A lease is stale when so many beats in a row are missing."""
+"""A lease is stale after this many missing beats in a row."""
 
 _EPOCH = re.compile("[1-9][0-9]*")
 
@@ -37,15 +37,15 @@ _logger = logger_of(__name__)
 
 
 class Fence(Protocol):
-    """What stands between a driver and the checkpoint."""
+    """The guard between a driver and the checkpoint."""
 
     @property
     def epoch(self) -> int:
-        """The number of this driver's lease; later drivers have higher ones."""
+        """The number of this driver's lease; later drivers have higher numbers."""
         ...
 
     def check(self) -> None:
-        """Make sure that this driver may still write.
+        """Check that this driver may still write.
 
         Raises:
             SupersededError: another run has taken over.
@@ -55,26 +55,26 @@ class Fence(Protocol):
 
 @final
 class Unfenced:
-    """For files that nobody else can reach meanwhile: whoever comes last has the newest epoch."""
+    """The fence of files that no other process can reach: the last comer has the newest epoch."""
 
     def __init__(self, files: CheckpointFiles) -> None:
         self.epoch = _newest(files) + 1
         files.create(f"lease/{self.epoch}", b"")
 
     def check(self) -> None:
-        """Nothing can have happened."""
+        """Do nothing: no other run can take over."""
 
 
 @final
 class Lease:
-    """The lease of one checkpoint in the eyes of one run; use it as a context manager.
+    """The lease of one checkpoint, as one run sees it; use it as a context manager.
 
     Args:
         files: the checkpoint.
-        clock: where the time comes from.
-        me: who wants it.
-        timeout_secs: how long a lease may go without being renewed.
-        died: tells of a holder that its process has ended for certain.
+        clock: the source of time.
+        me: the run that wants the lease.
+        timeout_secs: how long a lease lasts without a beat.
+        died: returns whether a holder's process has ended for certain.
     """
 
     def __init__(
@@ -101,34 +101,34 @@ class Lease:
         return self._me.run
 
     def acquire(self, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Take the lease; wait for as long as it may still turn out to be stale.
+        """Take the lease; wait while it may still turn out to be stale.
 
         Raises:
-            CheckpointError: another run holds it, and lives.
+            CheckpointError: another run holds the lease, and lives.
         """
         said = False
         while not self.try_acquire():
             if not said:
                 said = True
                 _logger.warning(
-                    "the checkpoint was in use by %s, which has not ended in good order and may "
-                    "still live: it is taken over unless it gives a sign within %.0f s",
+                    "the checkpoint was in use by %s. That run has not ended in good order and may "
+                    "still live: this run takes over unless it gives a sign within %.0f s",
                     self._holder(self._newest()),
                     self._timeout_secs,
                 )
             sleep(self.beat_secs)
 
     def try_acquire(self) -> bool:
-        """Look once, and take the lease if it is free; if not, look again a beat later.
+        """Look once, and take the lease if it is free; else look again a beat later.
 
         Raises:
-            CheckpointError: another run holds it, and lives.
+            CheckpointError: another run holds the lease, and lives.
         """
         newest = self._newest()
         return (newest == 0 or self._is_free(newest)) and self._take(newest + 1)
 
     def check(self) -> None:
-        """Make sure that this run still holds the lease.
+        """Check that this run still holds the lease.
 
         Raises:
             SupersededError: another run has taken over.
@@ -136,13 +136,13 @@ class Lease:
         newest = self._newest()
         if newest != self.epoch:
             raise SupersededError(
-                f"this run ({self._me.run}) was out of reach for so long that another one has "
-                f"taken over its checkpoint: {self._holder(newest)}. This one has stopped; what it "
-                f"had not finished is done by the other"
+                f"this run ({self._me.run}) was out of reach for so long that another run has "
+                f"taken over its checkpoint: {self._holder(newest)}. This run has stopped; the "
+                f"other run finishes its work"
             )
 
     def renew(self) -> None:
-        """Show that this run lives; to be called every ``beat_secs``.
+        """Show that this run lives; call it every ``beat_secs``.
 
         Raises:
             SupersededError: another run has taken over.
@@ -152,7 +152,7 @@ class Lease:
         self._beat(released=False)
 
     def release(self) -> None:
-        """Let others have the lease at once; does nothing if it is lost already."""
+        """Free the lease at once; a lost lease is no error."""
         if self._newest() == self.epoch:
             self._beat(released=True)
 
@@ -183,16 +183,20 @@ class Lease:
         now = self._clock.monotonic()
         if self._watched is None:
             self._watched = epoch, data, now
+            # A live local holder beats by this machine's clock, so a recent beat needs no waiting.
             if holder is not None and holder.is_local and self._is_recent(beat["at"]):
                 raise _in_use(holder)
         if self._watched[:2] != (epoch, data):
             raise _in_use(holder)
+        # Nothing has changed since the first look: stale after the time-out, by this run's own
+        # clock.
         return now - self._watched[2] >= self._timeout_secs
 
     def _opened(self, name: str) -> bytes | None:
-        """Return a file's content; None if it is just being written, or damaged.
+        """Return a file's content; None for a damaged file, or one still being written.
 
-        Then nothing is known of the holder, and the lease is free when it becomes stale.
+        Without the content nothing is known of the holder, and the lease is free when it becomes
+        stale.
         """
         data = self._files.read(name)
         try:
@@ -202,15 +206,16 @@ class Lease:
             return None
 
     def _is_recent(self, wall: float) -> bool:
-        """Whether a time, by this machine's own clock, is less than two beats ago."""
+        """Return whether a time, by this machine's own clock, is less than two beats ago."""
         return 0.0 <= self._clock.wall() - wall < 2 * self.beat_secs
 
     def _take(self, epoch: int) -> bool:
         name, mine = f"lease/{epoch}", seal(self._me.to_json())
-        # a client may try a request again whose answer was lost: then this run was the faster one
+        # A storage client may repeat a request after a lost answer. Then the file is our own.
         if not self._files.create(name, mine) and self._files.read(name) != mine:
             return False
-        if self._newest() != epoch:  # so slow that later ones have come and gone
+        # This run was so slow that later epochs have come and deleted the older files.
+        if self._newest() != epoch:
             self._files.delete(f"lease/{epoch}")
             return False
         self.epoch = epoch
@@ -223,7 +228,7 @@ class Lease:
 
     def _beat(self, *, released: bool) -> None:
         beat = {"beat": self._beats, "at": self._clock.wall(), "released": released}
-        # the holder is gone after a power failure, and beats must not wait for a busy disk
+        # Not lasting: a power failure ends the holder too, and beats must not wait for a busy disk.
         self._files.write(f"beats/{self.epoch}", seal(json.dumps(beat).encode()), lasting=False)
 
 
@@ -232,7 +237,7 @@ def _newest(files: CheckpointFiles) -> int:
 
 
 def _epochs(files: CheckpointFiles, folder: str) -> list[int]:
-    """The numbers that files are named by; whatever else people have put there is none of ours."""
+    """Return the numbers of a folder's files; other names were put there by people."""
     return [int(name) for name in files.names(folder) if _EPOCH.fullmatch(name)]
 
 

@@ -1,4 +1,4 @@
-"""What a checkpoint must agree on with the topology that runs on it."""
+"""The manifest: the facts on which a checkpoint and its topology must agree."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -28,15 +28,15 @@ _MEND = (
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptState:
-    """What the state of one component depends on.
+    """The facts on which the state of one component depends.
 
     Attributes:
-        tasks: its number of tasks; the state is cut by it.
-        stage: which of the query's stages with state it is in, counted from 0: Spark knows their
-            stores by that number.
-        groupings: by what its tuples find their task, but for copies to all of them; with one
-            task it does not matter.
-        kind: whether it is kept by key, and where, or as attributes.
+        tasks: its number of tasks; the state is divided by task.
+        stage: the number of its stage among the query's stages with state, from 0: Spark names
+            their stores by this number.
+        groupings: how its tuples find their task, except by copies to all tasks; with one task the
+            groupings do not matter.
+        kind: whether the state is by key, with its backend, or in attributes.
     """
 
     tasks: int
@@ -46,7 +46,7 @@ class KeptState:
 
     @classmethod
     def of(cls, plan: Plan, component: str) -> "KeptState":
-        """Return it for a component of a plan that keeps state."""
+        """Return the facts of a stateful component of a plan."""
         edges = plan.spec(component).subscriptions
         groupings = {
             describe(edge.grouping) for edge in edges if not isinstance(edge.grouping, All)
@@ -66,7 +66,7 @@ class KeptState:
         )
 
     def differences(self, new: "KeptState") -> Iterator[str]:
-        """Say how the component was, where that is not as it is now."""
+        """Describe the component's former facts, where the new facts differ."""
         if new.tasks != self.tasks:
             yield f"{self.tasks} tasks (now {new.tasks})"
         if new.kind != self.kind:
@@ -84,15 +84,15 @@ class KeptState:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """The facts that state and progress depend on.
+    """The facts on which state and progress depend.
 
     Attributes:
         topology: the topology's name.
-        partitions: partitions of every exchange; Spark's state is cut by it.
-        spouts: the spouts, with their class names and, if they are partitioned, how many tasks
-            share the source.
-        state: the components that keep state.
-        stages: how many stages of the query keep state; Spark takes no other number.
+        partitions: partitions of every exchange; Spark's state is divided by partition.
+        spouts: the spouts, with their class names and, if partitioned, how many tasks share the
+            source.
+        state: the components with state.
+        stages: how many stages of the query have state; Spark refuses any other number.
     """
 
     topology: str
@@ -114,7 +114,7 @@ class Manifest:
 
     @classmethod
     def read(cls, files: CheckpointFiles) -> "Manifest | None":
-        """Return the manifest of a checkpoint, or None for a new one."""
+        """Return the manifest of a checkpoint, or None for a new checkpoint."""
         data = read_sealed(files, _NAME, _MEND)
         if data is None:
             return None
@@ -136,11 +136,11 @@ class Manifest:
     def check(self, plan: Plan, where: str) -> None:
         """Compare with the topology that is to run on this checkpoint.
 
-        The code of bolts may change, and so may everything about those without state, as long as
-        the state and the progress that are kept stay where they are looked for.
+        The code of bolts may change, and everything about bolts without state. The stored state and
+        progress must stay where the topology looks for them.
 
         Raises:
-            CheckpointError: naming what differs and what to do.
+            CheckpointError: names the differences and the mend.
         """
         for fault in self._faults(Manifest.of(plan)):
             raise CheckpointError(
@@ -183,7 +183,7 @@ class Manifest:
 
 
 def _state_stages(plan: Plan) -> list[tuple[int, ...]]:
-    """The levels of each stage that keeps state, in the order of the query."""
+    """Return the levels of each stage with state, in the order of the query."""
     return [stage.levels for stage in plan.stages if stage.kind is StageKind.STATE]
 
 

@@ -1,9 +1,8 @@
-"""Folders among the temporary files, which go with the driver that made them.
+"""Scratch folders: temporary folders that go with their driver.
 
-A driver that is killed cannot remove its folders, so the next one does. A folder's name says which
-process made it: the process's number, when it started, and a digest of the machine on which that
-number means something. A folder is removed only if it belongs to this user, was made on this
-machine, and its process is seen to have ended; where that cannot be told it stays.
+A killed driver cannot remove its folders, so the next driver does. A folder's name identifies its
+maker: the pid, the start time, and a digest of the machine of the pid. A driver removes only
+folders of its user, made on this machine, by a process seen to have ended. All other folders stay.
 """
 
 import hashlib
@@ -22,18 +21,18 @@ __all__ = ["make_folder", "remove_abandoned"]
 
 _NAME = re.compile(r"sparkstorm-(?:.*-)?(\d+)-(\d+)-([0-9a-f]{8})-[^-]+")
 _RANDOM_CHARACTERS = 8
-"""How many of them ``mkdtemp`` adds."""
+"""How many characters ``mkdtemp`` adds."""
 
 _SHORT_PLACES = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - mkdtemp's folders are ours alone
 
 
 def make_folder(purpose: str, *, longest: int | None = None) -> Path:
-    """Make a folder that only this user may enter, for as long as this process lives at most.
+    """Make a folder only this user may enter; it lives at most as long as this process.
 
     Args:
         purpose: a word for people who look at the temporary files.
-        longest: how many bytes its path may have. If those of the user's temporary files have
-            more, it is made where the system keeps them.
+        longest: the most bytes of the path. If the path of the user's temporary files is longer,
+            the folder goes where the system keeps temporary files.
 
     Raises:
         EnvironmentFault: there is no place with so short a path.
@@ -54,7 +53,7 @@ def make_folder(purpose: str, *, longest: int | None = None) -> Path:
 
 
 def remove_abandoned() -> None:
-    """Remove the folders of processes that have ended without doing so."""
+    """Remove the folders left behind by ended processes."""
     me = Holder.here("", 0.0)
     for entry in _folders():
         found = _NAME.fullmatch(entry.name)
@@ -66,7 +65,7 @@ def remove_abandoned() -> None:
 
 
 def _folders() -> Iterator[os.DirEntry[str]]:
-    """This user's folders in the places of temporary files; no links."""
+    """Yield this user's folders in the places of temporary files; no links."""
     for place in _places():
         with suppress(OSError), os.scandir(place) as entries:
             for entry in entries:
@@ -75,7 +74,7 @@ def _folders() -> Iterator[os.DirEntry[str]]:
 
 
 def _is_mine(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a folder of this user: processes of others may not be seen from here."""
+    """Return whether an entry is a folder of this user: other users' processes may be invisible."""
     try:
         is_folder = entry.is_dir(follow_symlinks=False)
         return is_folder and entry.stat(follow_symlinks=False).st_uid == os.geteuid()

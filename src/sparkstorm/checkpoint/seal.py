@@ -1,7 +1,7 @@
-"""Seals: the first line of a file says how long the rest is, and has its checksum.
+"""Seals: the first line of a file holds the length and the checksum of the rest.
 
 A file that was cut short, lost its content or had a byte changed does not fit its seal. Nothing
-that lies behind a broken seal is ever read.
+behind a broken seal is ever read.
 """
 
 import hashlib
@@ -16,11 +16,11 @@ _HEAD = re.compile(rb'\{"sealed": 1, "bytes": (\d{1,18}), "blake2b": "([0-9a-f]{
 
 
 class BrokenSealError(ValueError):
-    """A file is not as it was written; says in which way."""
+    """A file is not as it was written; the text says how."""
 
 
 def seal(data: bytes) -> bytes:
-    """Return what is to be written.
+    """Return the sealed bytes of some data.
 
     >>> unseal(seal(b"abc"))
     b'abc'
@@ -30,10 +30,10 @@ def seal(data: bytes) -> bytes:
 
 
 def unseal(data: bytes) -> bytes:
-    """Return what was sealed.
+    """Return the data of sealed bytes.
 
     Raises:
-        BrokenSealError: it is no longer what was written.
+        BrokenSealError: the data is not as it was sealed.
     """
     head, end, rest = data.partition(b"\n")
     match = _HEAD.fullmatch(head)
@@ -48,7 +48,7 @@ def unseal(data: bytes) -> bytes:
 
 
 def is_seal(line: bytes) -> bool:
-    """Whether a line is a seal, fitting or not."""
+    """Return whether a line is a seal, fitting or not."""
     return _HEAD.fullmatch(line) is not None
 
 
@@ -58,12 +58,12 @@ def write_sealed(files: CheckpointFiles, name: str, data: bytes) -> None:
 
 
 def read_sealed(files: CheckpointFiles, name: str, mend: str) -> bytes | None:
-    """Return what was written into a file, or None if there is none.
+    """Return the data of a sealed file, or None if there is no file.
 
     Args:
-        files: where it is.
+        files: the place of the file.
         name: its name.
-        mend: what people can do if it is damaged, as a sentence.
+        mend: how people can mend a damaged file, as a sentence.
 
     Raises:
         CheckpointError: the file is damaged.

@@ -17,16 +17,16 @@ __all__ = ["Code", "edge"]
 
 
 class Code(IntEnum):
-    """The exit codes."""
+    """The exit codes of every command."""
 
     DONE = 0
-    """Everything was acked."""
+    """Every message was acked."""
     UNDONE = 1
     """Messages were left pending or given up, or the run failed."""
     BAD_INPUT = 2
     """A file, a setting, the checkpoint or the environment does not fit."""
     SPARK_LOST = 3
-    """The JVM that Spark runs in ended; start it again on the same checkpoint."""
+    """Spark's JVM ended; start the topology again on the same checkpoint."""
     INTERRUPTED = 130
     """Stopped at once, by a second Ctrl-C."""
 
@@ -37,7 +37,7 @@ _STOPPED = "stopped at once; a restart on the same checkpoint goes on"
 
 @contextmanager
 def edge(verbose: bool = False) -> Iterator[None]:
-    """Say in one sentence what is wrong, with a trace only if ``verbose``, and exit."""
+    """Turn an error into one sentence and an exit code; ``verbose`` adds a traceback."""
     bear_any_text()
     try:
         yield
@@ -51,6 +51,7 @@ def edge(verbose: bool = False) -> Iterator[None]:
         _leave("\n".join([str(error), *_notes(error)]), Code.SPARK_LOST, verbose)
     except SparkstormError as error:
         _leave(str(error), Code.BAD_INPUT, verbose)
+    # Typer's own ends of a command carry their exit code.
     except (typer.Exit, typer.Abort):
         raise
     except Exception as error:  # noqa: BLE001 - the outer edge of the program
@@ -61,7 +62,7 @@ def edge(verbose: bool = False) -> Iterator[None]:
 
 
 def _was_interrupted(error: BaseException | None) -> bool:
-    """Whether an error only came up while Ctrl-C was being obeyed."""
+    """Return whether Ctrl-C led to an error."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

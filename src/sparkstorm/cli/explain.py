@@ -1,4 +1,4 @@
-"""``sparkstorm explain``: what a topology becomes, without starting Spark."""
+"""``sparkstorm explain``: the plan of a topology, without starting Spark."""
 
 import os
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ def explanation(
     settings: Sequence[str] = (),
     picture: bool = False,
 ) -> str:
-    """Return the plan as text or as a Mermaid picture, as it would run on this machine."""
+    """Return the plan as text or as a Mermaid picture, for a run on this machine."""
     config = parse_settings(settings)
     loaded = load(target, args)
     plan = make_plan(

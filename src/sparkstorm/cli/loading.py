@@ -1,4 +1,4 @@
-"""From ``FILE.py`` or ``module:name`` to a topology whose classes work in the workers too."""
+"""Loading: from ``FILE.py`` or ``module:name`` to a topology whose classes also work in workers."""
 
 import importlib
 import importlib.util
@@ -23,13 +23,13 @@ from sparkstorm.topology.graph import Topology
 __all__ = ["Loaded", "load"]
 
 _MODULE_PREFIX = "sparkstorm_file_"
-"""A file is loaded under a name that no other module has, whatever it is called."""
+"""A file is loaded under a name of its own, so it hides no other module."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A topology, the name it gets unless another is given, and the folder its modules are in."""
+    """A topology, its default name, and the folder of its modules."""
 
     topology: Topology
     name: str
@@ -39,10 +39,10 @@ class Loaded:
 def load(target: str, args: Sequence[str] = ()) -> Loaded:
     """Load a topology from ``FILE.py``, ``FILE.py:name`` or ``module:name``.
 
-    The folder is put on the module path, of this process and of those that Spark starts from it.
+    The folder goes on the module path of this process, and of the processes Spark starts from it.
 
     Raises:
-        TopologyError: naming the file and what is wrong with it.
+        TopologyError: names the file and its fault.
     """
     place, _, name = target.partition(":")
     is_file = place.endswith(".py") or os.sep in place or Path(place).exists()
@@ -55,7 +55,7 @@ def load(target: str, args: Sequence[str] = ()) -> Loaded:
 
 
 def _offer(folder: Path) -> None:
-    """Let modules of a folder be imported, here and in the processes that Spark starts."""
+    """Make the modules of a folder importable, here and in the processes Spark starts."""
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -74,8 +74,8 @@ def _load_file(place: str) -> ModuleType:
         raise TopologyError(f"{place!r} is not a Python file: its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    # Workers cannot import it under this name, so its classes travel as they are. Modules beside
-    # it are imported by the workers: those may hold what cannot be pickled.
+    # Workers cannot import the file under this name, so its classes travel by value. Workers do
+    # import the modules beside the file, since those may hold objects that cannot be pickled.
     cloudpickle.register_pickle_by_value(module)
     loader = spec.loader
     _guard(place, lambda: loader.exec_module(module))
@@ -131,7 +131,7 @@ def _call(function: Callable[..., Any], name: str, target: str, args: list[str])
 
 
 def _guard(target: str, action: Callable[[], Any]) -> Any:
-    """Run the user's code; whatever it raises is said in one sentence."""
+    """Run the user's code; any error of it becomes one sentence."""
     try:
         return action()
     except SparkstormError:
@@ -143,7 +143,7 @@ def _guard(target: str, action: Callable[[], Any]) -> Any:
 
 
 def _where(error: BaseException) -> str:
-    """The last line of the user's own code that the error passed."""
+    """Return the last line of the user's own code on the error's way."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

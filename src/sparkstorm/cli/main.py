@@ -1,4 +1,4 @@
-"""The command tree: options and help; what they do stands in a module per command."""
+"""The command tree: options and help; every command's work is in a module of its own."""
 
 from pathlib import Path
 from typing import Annotated

@@ -8,7 +8,7 @@ from sparkstorm.errors import ConfigError
 __all__ = ["create_project"]
 
 _SUFFIX = ".tmpl"
-"""The templates are no Python files of ours, so nothing collects or checks them as such."""
+"""The templates' suffix: without .py, no tool collects or checks them as our own files."""
 
 
 def create_project(folder: Path) -> list[Path]:

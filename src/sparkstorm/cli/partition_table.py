@@ -1,4 +1,4 @@
-"""Where the partitions of a spout stand, as a table of what there is to say."""
+"""The partition table: the progress of a spout's partitions, for the summary."""
 
 from collections.abc import Sequence
 
@@ -15,13 +15,13 @@ _IF_ANY = ("acked_beyond", "in_flight", "in_retry", "dead_letters", "skipped", "
 
 _MOST_ROWS = 20
 _MOST_TEXT = 100
-"""Characters of a reason; the dead letter, or the log, has all of it."""
+"""The most characters of a reason; the dead letter, or the log, has all of it."""
 
 
 def partition_table(spout: str, partitions: Sequence[PartitionStatistics]) -> Table:
-    """Return the table; of many partitions those that are furthest behind.
+    """Return the table of a spout; of many partitions the furthest behind.
 
-    A column in which every number is 0 is left out. Below it says what the partitions wait for.
+    A column of zeros is left out. The caption says why partitions wait.
     """
     behind = sorted(partitions, key=lambda one: (-one.lag, one.partition))[:_MOST_ROWS]
     shown = [one for one in partitions if one in behind]
@@ -43,7 +43,7 @@ def partition_table(spout: str, partitions: Sequence[PartitionStatistics]) -> Ta
 
 
 def _waiting(one: PartitionStatistics) -> str:
-    """What holds back the commit of a partition."""
+    """Return what holds back a partition's commit, as a sentence."""
     if one.oldest is None:
         return ""
     why = visible(one.held_why.partition("\n")[0], _MOST_TEXT)

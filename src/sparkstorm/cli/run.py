@@ -1,7 +1,6 @@
 """``sparkstorm run``: load, check, start Spark, watch, drain, sum up."""
 
 import atexit
-import logging
 import os
 import shutil
 import sys
@@ -15,13 +14,13 @@ from typing import Any, final
 from sparkstorm.checkpoint.fitting_plan import check_ahead
 from sparkstorm.checkpoint.scratch import make_folder
 from sparkstorm.cli.edge import Code
+from sparkstorm.cli.interrupts import Interrupts
 from sparkstorm.cli.loading import Loaded, load
-from sparkstorm.cli.screen import NoteHandler, Screen
+from sparkstorm.cli.screen import Screen, listening
 from sparkstorm.cli.settings import parse_settings
-from sparkstorm.cli.signals import StopSignals
 from sparkstorm.cli.spark_log import SparkLog
 from sparkstorm.config import Config
-from sparkstorm.dead_letters.office import find_sink
+from sparkstorm.dead_letters.letter_queue import find_sink
 from sparkstorm.errors import (
     BatchError,
     EnvironmentFault,
@@ -39,7 +38,7 @@ _LOOK_SECS = 0.2
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What was asked for on the command line."""
+    """The options of the command line."""
 
     target: str
     args: Sequence[str] = ()
@@ -55,10 +54,10 @@ class RunOptions:
 def run_topology(options: RunOptions) -> Code:
     """Run a topology until it is drained or stopped.
 
-    1. everything that can be wrong without Spark is checked
-    2. Spark starts, with its chatter led aside
-    3. the topology runs until it is done or asked to stop, then drains
-    4. the summary says how it ended
+    1. check everything that can be wrong without Spark
+    2. start Spark, with its messages led to a file
+    3. run the topology until it is done or asked to stop, then drain
+    4. print a summary of the end
     """
     config = parse_settings(options.settings)
     loaded = load(options.target, options.args)
@@ -68,7 +67,7 @@ def run_topology(options: RunOptions) -> Code:
         find_sink(config.override(dict(spout.settings)).dead_letter_sink)
     with ExitStack() as stack:
         screen = Screen(loaded.topology)
-        _listen(screen, stack, verbose=options.verbose)
+        stack.enter_context(listening(screen, verbose=options.verbose))
         log = SparkLog(name, verbose=options.verbose)
         stack.enter_context(_kept_only_if_needed(log))
         session = _start_spark(name, options.master, log, screen, loaded)
@@ -115,7 +114,7 @@ def _watch(
     screen: Screen,
     options: RunOptions,
 ) -> tuple[Statistics, str]:
-    """Return how it ended, and the options that lead to its dead letters."""
+    """Return the final statistics, and the options that lead to the dead letters."""
     from sparkstorm.spark.runner import submit
 
     run = submit(
@@ -126,26 +125,26 @@ def _watch(
         checkpoint=options.checkpoint,
         taps=options.taps,
         on_tap=screen.tap,
-        on_log=screen.log,
     )
     with ExitStack() as stack:
-        stack.callback(run.stop, drain=False)  # if anything goes wrong; else it is stopped by then
-        signals = stack.enter_context(StopSignals())
+        # Stops a run that went wrong; after a good end this does nothing.
+        stack.callback(run.stop, drain=False)
+        interrupts = stack.enter_context(Interrupts())
         stack.enter_context(screen.live(run.statistics))
         screen.status("running")
         ended = run.wait_until_drained if options.available_now else run.await_termination
-        while not (signals.asked.is_set() or screen.reader_gone or ended(_LOOK_SECS)):
+        while not (interrupts.asked.is_set() or screen.reader_gone or ended(_LOOK_SECS)):
             screen.tick(run.statistics())
-        if signals.asked.is_set():
+        if interrupts.asked.is_set():
             screen.status("draining, once more Ctrl-C to stop at once")
-        return _drain(run, signals), run.letters_at
+        return _drain(run, interrupts), run.letters_at
 
 
-def _drain(run: Any, signals: StopSignals) -> Statistics:
-    """Finish what is pending and stop; a second Ctrl-C does not wait for that.
+def _drain(run: Any, interrupts: Interrupts) -> Statistics:
+    """Finish pending messages and stop; a second Ctrl-C does not wait for the rest.
 
     Raises:
-        KeyboardInterrupt: there was a second one.
+        KeyboardInterrupt: there was a second Ctrl-C.
     """
     ended: Future[Statistics] = Future()
 
@@ -155,10 +154,11 @@ def _drain(run: Any, signals: StopSignals) -> Statistics:
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
             ended.set_exception(error)
 
+    # On a thread, so that the main thread can hear the second Ctrl-C meanwhile.
     threading.Thread(target=stop, name="sparkstorm-drain", daemon=True).start()
     while not ended.done():
         wait([ended], _LOOK_SECS)
-        if signals.at_once.is_set():
+        if interrupts.at_once.is_set():
             raise KeyboardInterrupt
     return ended.result()
 
@@ -168,6 +168,7 @@ def _ship_modules(session: Any, loaded: Loaded) -> None:
     context = session.sparkContext
     for path in sorted(loaded.folder.glob("*.py")):
         context.addPyFile(str(path))
+    # Spark ships single files or archives, so packages go as archives.
     for package in sorted(loaded.folder.glob("*/__init__.py")):
         folder, name = make_folder("ship"), package.parent.name
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -177,22 +178,9 @@ def _ship_modules(session: Any, loaded: Loaded) -> None:
         context.addPyFile(archive)
 
 
-def _listen(screen: Screen, stack: ExitStack, *, verbose: bool) -> None:
-    """Lead Python's logging to the screen: warnings of ours, with ``verbose`` everybody's."""
-    root, ours = logging.getLogger(), logging.getLogger("sparkstorm")
-    quiet, handler = logging.NullHandler(), NoteHandler(screen)
-    target = root if verbose else ours
-    root.addHandler(quiet)
-    target.addHandler(handler)
-    stack.callback(root.removeHandler, quiet)
-    stack.callback(target.removeHandler, handler)
-    if verbose:
-        ours.setLevel(logging.INFO)
-
-
 @contextmanager
 def _kept_only_if_needed(log: SparkLog) -> Iterator[None]:
-    """Remove the log, unless Spark's messages may help to understand what went wrong."""
+    """Remove the log, unless Spark's messages may help to explain a failure."""
     try:
         yield
     except (BatchError, InternalError, SparkLostError) as error:
@@ -206,13 +194,13 @@ def _kept_only_if_needed(log: SparkLog) -> Iterator[None]:
 
 
 def _cause(error: BaseException) -> str:
-    """The line of an error, perhaps of Java's, that says what happened."""
+    """Return the line of an error, perhaps of Java's, that says what happened."""
     lines = [line.strip().lstrip(": ") for line in str(error).splitlines() if line.strip()]
     java = [line for line in lines if "Exception: " in line or "Error: " in line]
     return (java or lines or [type(error).__name__])[0]
 
 
 def _close_stdout(screen: Screen) -> None:
-    """If nobody reads stdout any more, keep Python from complaining when it exits."""
+    """Keep Python from complaining on exit if nobody reads stdout any more."""
     if screen.reader_gone:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,10 +1,10 @@
-"""What a run shows: progress and log lines on stderr, tapped tuples on stdout."""
+"""The screen of a run: progress and log lines on stderr, tapped tuples on stdout."""
 
 import logging
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, final
 
 from rich.console import RenderableType
@@ -18,26 +18,27 @@ from sparkstorm.cli.terminal import Terminal, write_json
 from sparkstorm.cli.wording import counted
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.plan import StreamKey
-from sparkstorm.tasks.report import LogLine
+from sparkstorm.tasks.report import LINES, LogLine
+from sparkstorm.texts.logs import logger_of
 from sparkstorm.texts.showing import indented, shown, visible, visible_lines
 from sparkstorm.topology.graph import Topology
 
-__all__ = ["NoteHandler", "Screen", "progress_text", "summary_table"]
+__all__ = ["NoteHandler", "Screen", "listening", "progress_text", "summary_table"]
 
 _LINE_SECS = 10.0
-"""How often a line is written where there is no terminal to draw on."""
+"""How often to write a progress line without a terminal."""
 
 _INDENT = "    "
-"""Before what belongs to the line above, so that it cannot be taken for a line of its own."""
+"""Indents the further lines of a record, so that none can pass for a record of its own."""
 
 _STYLES = {"warning": "yellow", "error": "red", "critical": "bold red", "debug": "dim"}
 
 
 @final
 class Screen:
-    """The terminal, or whatever the standard streams lead to.
+    """The terminal, or the files and pipes behind the standard streams.
 
-    ``tap`` and ``log`` are called on the engine's threads.
+    The engine's threads call ``tap`` and ``log``.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -51,13 +52,13 @@ class Screen:
         self._drawing = False
 
     def status(self, text: str) -> None:
-        """Say what is going on beside the counts."""
+        """Show the run's current step beside the counts."""
         self._status = text
         if not (self.err.is_terminal and self._drawing):
             self.err.print(Text(visible(text), style="dim"))
 
     def live(self, statistics: Callable[[], Statistics]) -> AbstractContextManager[object]:
-        """Draw the progress while the context lasts, if there is a terminal to draw on."""
+        """Draw the progress while the context lasts, if there is a terminal."""
         if not self.err.is_terminal:
             return nullcontext()
         self._drawing = True
@@ -96,7 +97,7 @@ class Screen:
             self._flush()
 
     def log(self, line: LogLine) -> None:
-        """Show a line that a component printed or logged."""
+        """Show a line printed or logged by a component."""
         style = _STYLES.get(line.level, "")
         level = f"{line.level}: " if line.level not in ("print", "info") else ""
         where = visible(f"{line.component} │ ") if line.component else ""
@@ -106,12 +107,12 @@ class Screen:
         self.err.print(Text.assemble((where, "cyan"), (text, style)))
 
     def note(self, level: str, text: str) -> None:
-        """Show a line of the engine's own, or of a library's; more of its lines are indented."""
+        """Show a record of the engine's own, or of a library's; further lines are indented."""
         lines = visible_lines(f"{level}: {text}", _INDENT)
         self.err.print(Text(lines, style=_STYLES.get(level, "")))
 
     def summary(self, name: str, statistics: Statistics, letters_at: str = "") -> None:
-        """Show how it ended; ``letters_at`` are the options that lead to its dead letters."""
+        """Show the end of a run; ``letters_at`` are the options that lead to its dead letters."""
         spouts = [spec.id for spec in self._topology.spouts]
         self.err.print(summary_table(name, statistics, time.monotonic() - self._started, spouts))
         for spout, partitions in sorted(statistics.partitions.items()):
@@ -128,6 +129,7 @@ class Screen:
     def _show_tuple(self, key: StreamKey, values: dict[str, Any]) -> None:
         stream = "" if key.stream == "default" else f"/{key.stream}"
         text = "  ".join(f"{name}={shown(value)}" for name, value in values.items())
+        # The live display draws on stderr, so the same console keeps tuples above it.
         console = self.err if self.err.is_terminal else self.out
         where = visible(f"{key.component}{stream} → ")
         console.print(Text.assemble((where, "green"), visible(text)))
@@ -148,7 +150,7 @@ class Screen:
 
 @final
 class NoteHandler(logging.Handler):
-    """The engine's own log, on the screen."""
+    """The handler that shows Python's log records on the screen."""
 
     def __init__(self, screen: Screen) -> None:
         super().__init__()
@@ -156,7 +158,37 @@ class NoteHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a record."""
-        self._screen.note(record.levelname.lower(), self.format(record))
+        line = getattr(record, "line", None)
+        if isinstance(line, LogLine):
+            self._screen.log(line)
+        else:
+            self._screen.note(record.levelname.lower(), self.format(record))
+
+
+@contextmanager
+def listening(screen: Screen, *, verbose: bool = False) -> Iterator[None]:
+    """Lead Python's logging to the screen: components' lines and our warnings.
+
+    With ``verbose`` all records of all loggers, from level INFO on.
+    """
+    root, ours, lines = logging.getLogger(), logger_of("sparkstorm"), logger_of(LINES)
+    levels = [(logger, logger.level) for logger in (ours, lines)]
+    quiet, handler = logging.NullHandler(), NoteHandler(screen)
+    target = root if verbose else ours
+    # Without any handler Python would print warnings of libraries by itself.
+    root.addHandler(quiet)
+    target.addHandler(handler)
+    # Every line of a component is shown: a print has only the level INFO.
+    lines.setLevel(logging.DEBUG)
+    if verbose:
+        ours.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        root.removeHandler(quiet)
+        target.removeHandler(handler)
+        for logger, level in levels:
+            logger.setLevel(level)
 
 
 def progress_text(statistics: Statistics, rate: float) -> str:
@@ -179,7 +211,7 @@ def progress_text(statistics: Statistics, rate: float) -> str:
 def summary_table(
     name: str, statistics: Statistics, secs: float, spouts: Collection[str] = ()
 ) -> Table:
-    """Return the tracking summary, and what each component did; spouts only emit."""
+    """Return the tracking summary, with the counts of each component; spouts only emit."""
     total = _tuples(statistics)
     table = Table(title=f"{name}: {_verdict(statistics)}", title_justify="left")
     for column in ("", "tasks", "executed", "emitted", "acked", "failed"):
@@ -238,13 +270,13 @@ def _tuples(statistics: Statistics) -> int:
 
 
 class _Rate:
-    """A rate over the last seconds."""
+    """A rate over the last five seconds."""
 
     def __init__(self) -> None:
         self._seen: list[tuple[float, int]] = []
 
     def update(self, now: float, count: int) -> float:
-        """Take in a count; return how much it grew per second, of late."""
+        """Add a count; return its recent growth per second."""
         self._seen = [seen for seen in self._seen if now - seen[0] < 5.0]
         self._seen.append((now, count))
         start, before = self._seen[0]

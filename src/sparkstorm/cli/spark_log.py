@@ -1,7 +1,7 @@
-"""Where Spark's own chatter goes: to a file, so that the terminal stays the topology's.
+"""Spark's log: a file for Spark's own messages, so the terminal shows only the topology's.
 
-The JVM and the helper processes that it starts write to the standard streams that they inherit.
-While Spark starts, ours lead to the file; ours alone are put back afterwards.
+The JVM and its helper processes write to the standard streams they inherit. While Spark starts, our
+streams lead to the file; afterwards only ours are restored.
 """
 
 import os
@@ -17,7 +17,7 @@ __all__ = ["SparkLog"]
 
 @final
 class SparkLog:
-    """A file for what Spark writes; with ``verbose`` there is none, and it goes to stderr."""
+    """A file for Spark's messages; with ``verbose`` there is no file, and they go to stderr."""
 
     def __init__(self, name: str, *, verbose: bool = False) -> None:
         self.path: Path | None = None
@@ -28,7 +28,7 @@ class SparkLog:
 
     @contextmanager
     def inherited(self) -> Iterator[None]:
-        """Let processes that are started within write to the file."""
+        """Lead the output of processes started within the context to the file."""
         sys.stdout.flush()
         sys.stderr.flush()
         saved = os.dup(1), os.dup(2)
@@ -46,6 +46,6 @@ class SparkLog:
             os.close(target)
 
     def discard(self) -> None:
-        """Remove the file: nobody needs it after a run that went well."""
+        """Remove the file: after a good run nobody needs it."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""The standard streams: every command writes to them by this module alone.
+"""The standard streams: every command writes through this module alone.
 
-Whatever is written, foreign text in it can neither command the terminal nor end the command.
+Foreign text in the output can neither command the terminal nor end the command.
 """
 
 import codecs
@@ -23,12 +23,12 @@ _DEEPEST = 100
 
 @final
 class Terminal(Console):
-    """A console that takes text as it is, without markup, and shows every character of it.
+    """A console without markup that shows every character of a text.
 
     Args:
-        stderr: write there, not to stdout.
+        stderr: write to stderr, not to stdout.
         soft_wrap: let the terminal break long lines.
-        width: columns, if not those of the terminal.
+        width: columns, if not the terminal's.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Terminal(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Yield what is to be written; what is no text but a command of ours stays as it is."""
+        """Yield the output: text with every character visible, and Rich's own control codes."""
         for segment in super().render(renderable, options):
             if segment.control or segment.text.isprintable():
                 yield segment
@@ -55,7 +55,7 @@ class Terminal(Console):
 
 
 def bear_any_text() -> None:
-    """Let the standard streams write what their encoding lacks as escapes, instead of raising."""
+    """Write characters that a stream's encoding lacks as escapes, instead of raising."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -73,9 +73,9 @@ def confirm(question: str) -> None:
 
 
 def write_json(value: Any, *, flush: bool = True) -> None:
-    r"""Write any value as one line of JSON; what JSON does not have becomes text.
+    r"""Write any value as one line of JSON; values unknown to JSON become text.
 
-    The line is the value, to the character, whatever the encoding of stdout.
+    The line gives the exact value in any encoding of stdout.
 
     >>> write_json({(0, 1): {2: 3j, "x": "\x9b"}})
     {"(0, 1)": {"2": "3j", "x": "\u009b"}}
@@ -96,7 +96,7 @@ def _write(text: str, *, err: bool = False, flush: bool = True) -> None:
 
 
 def _able(value: Any, around: tuple[int, ...]) -> Any:
-    """Return a value that JSON takes, of one that lies inside of these containers (by ``id``)."""
+    """Return a value JSON accepts, for a value inside some containers (by ``id``)."""
     inside = (*around, id(value))
     if isinstance(value, dict | list | tuple):
         if id(value) in around or len(around) > _DEEPEST:

@@ -14,51 +14,53 @@ __all__ = ["AnyBolt", "BasicBolt", "Bolt"]
 
 
 class AnyBolt(ABC):
-    """What all bolts have in common.
+    """The base of all bolts.
 
-    Each task in each worker process has one instance, a copy (by pickle) of what the topology was
-    built with. It is kept between batches, but Spark may run the task elsewhere at any time: what
-    an instance sets on itself after ``prepare`` is not kept, so changing it is an error, but for
-    the names in ``transient``, and unless the class says ``stateful = True``.
+    Every task in every worker process has its own instance: a copy, by pickle, of the instance in
+    the topology. The engine keeps an instance between batches, but Spark may move a task to another
+    process at any time. Attributes set after ``prepare`` are lost then. A bolt that changes
+    attributes is therefore an error, except for names in ``transient``, or with ``stateful =
+    True``.
     """
 
     outputs: Outputs = ()
     """The declared streams; see :class:`sparkstorm.Stream`."""
 
     transient: ClassVar[tuple[str, ...]] = ()
-    """Attributes that may change and may be lost at any time (a cache, say)."""
+    """Attributes that may change and may be lost at any time: a cache, for example."""
 
     stateful: ClassVar[bool] = False
-    """Whether attributes that change after ``prepare`` are state, kept with each batch.
+    """Whether attributes changed after ``prepare`` are state, kept with each batch.
 
-    For small state: all that has changed is pickled at the end of each batch. What they hold is as
-    of the last committed batch, whatever fails; an ``execute`` that raises does not undo what it
-    did to them. Larger state, or state by key: :class:`sparkstorm.StatefulBolt`.
-    """
+    Use attributes for small state: at the end of each batch the engine pickles all changed
+    attributes. After any failure the attributes have their values of the last committed
+    batch. An ``execute`` that raises does not undo its changes. For larger state, or state by
+    key, use :class:`sparkstorm.StatefulBolt`."""
 
     keeps_process: ClassVar[bool] = False
     """Whether tasks call :meth:`TaskContext.keep_process`: the end of a run then sees to it that
     nothing of them stays on the executors of a session that goes on."""
 
     context: TaskContext
-    """Set by the engine before ``prepare``."""
+    """The engine sets the context before ``prepare``."""
 
     def component_configuration(self) -> Mapping[str, object]:
-        """Return the settings that this bolt needs for itself, ticks for example.
+        """Return the settings this bolt needs for itself: ticks, for example.
 
-        Called once, when the topology is built; ``add_configuration`` goes over it.
+        The builder calls it once, when the topology is built. ``add_configuration`` overrides the
+        result.
         """
         return {}
 
     def cleanup(self) -> None:
-        """Called at the end of the worker process, if it ends in good order: best effort."""
+        """Called when the worker process ends in good order. A killed process skips it."""
 
 
 class Bolt(AnyBolt):
-    """A bolt that anchors, acks and fails by itself, through ``self.collector``."""
+    """A bolt with explicit anchors, acks and fails, through ``self.collector``."""
 
     collector: BoltCollector
-    """Set by the engine before ``prepare``."""
+    """The engine sets the collector before ``prepare``."""
 
     def prepare(self, config: Config, context: TaskContext, collector: BoltCollector) -> None:
         """Called once per task and process, before the first tuple."""
@@ -67,19 +69,20 @@ class Bolt(AnyBolt):
     def execute(self, tup: Tuple) -> Awaitable[None] | None:
         """Process one tuple: emit, then ack or fail it, now or in ``finish_batch``.
 
-        If it raises, the tuple fails with the traceback; what was emitted before stays emitted.
+        If ``execute`` raises, the tuple fails with the traceback. Tuples emitted before the error
+        stay emitted.
         """
 
     def finish_batch(self) -> None:
-        """Called when the batch has no more input for this task: flush and ack here."""
+        """Called after the task's last input of a batch: flush and ack here."""
 
 
 class BasicBolt(AnyBolt):
-    """A bolt whose emits are anchored to its input, which is acked when ``execute`` returns."""
+    """A bolt with automatic tracking: emits are anchored, and the input is acked on return."""
 
     def prepare(self, config: Config, context: TaskContext) -> None:
         """Called once per task and process, before the first tuple."""
 
     @abstractmethod
     def execute(self, tup: Tuple, collector: BasicCollector) -> Awaitable[None] | None:
-        """Process one tuple. If it raises, the tuple fails and its emits are dropped."""
+        """Process one tuple. If ``execute`` raises, the tuple fails and its emits are dropped."""

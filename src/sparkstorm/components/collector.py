@@ -1,4 +1,4 @@
-"""What components emit into: interfaces only, the engine brings the collectors."""
+"""Collectors: the interfaces components emit through. The engine brings the implementations."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any, Protocol
@@ -9,16 +9,16 @@ from sparkstorm.verdicts import Failure
 __all__ = ["Anchors", "BasicCollector", "BoltCollector", "SpoutCollector"]
 
 Anchors = Tuple | Sequence[Tuple] | None
-"""The input tuples that a new tuple is caused by."""
+"""The input tuples that caused a new tuple."""
 
 
 class SpoutCollector(Protocol):
-    """Handed to :meth:`Spout.open`; to be used on the thread that calls the spout."""
+    """The collector handed to :meth:`Spout.open`; use it only on the thread calling the spout."""
 
     def emit(
         self, values: Sequence[Any], *, msg_id: Hashable = None, stream: str = "default"
     ) -> None:
-        """Emit a message. Without ``msg_id`` it is untracked: neither acked nor failed."""
+        """Emit a message. Without ``msg_id`` the message is untracked: no ack, no fail."""
         ...
 
     def emit_direct(
@@ -28,16 +28,19 @@ class SpoutCollector(Protocol):
         ...
 
     def report_error(self, error: BaseException | str) -> None:
-        """Show an error to whoever watches the topology; nothing fails by it."""
+        """Show an error to people watching the topology. No message fails."""
         ...
 
     def give_up(self, msg_id: Hashable, failure: Failure) -> None:
-        """Say that a failed message will not be emitted again; it is counted and reported."""
+        """Tell the engine to count and report a failed message as given up.
+
+        The spout will not emit the message again.
+        """
         ...
 
 
 class BasicCollector(Protocol):
-    """Handed to :meth:`BasicBolt.execute`; everything is anchored to the input."""
+    """The collector handed to :meth:`BasicBolt.execute`; it anchors every emit to the input."""
 
     def emit(self, values: Sequence[Any], *, stream: str = "default") -> None:
         """Emit a tuple caused by the input."""
@@ -52,24 +55,24 @@ class BasicCollector(Protocol):
         ...
 
     def report_error(self, error: BaseException | str) -> None:
-        """Show an error to whoever watches the topology; nothing fails by it."""
+        """Show an error to people watching the topology. No message fails."""
         ...
 
 
 class BoltCollector(Protocol):
-    """``self.collector`` of a :class:`Bolt`; every input must be acked or failed through it."""
+    """The ``self.collector`` of a :class:`Bolt`; ack or fail every input through it."""
 
     def emit(
         self, values: Sequence[Any], *, anchors: Anchors = None, stream: str = "default"
     ) -> None:
-        """Emit a tuple; it joins the trees of its anchors, without anchors it is untracked.
+        """Emit a tuple into the trees of its anchors. Without anchors the tuple is untracked.
 
-        Whether the values fit the declared types is checked for all tuples at once, when the batch
-        is sent: one that does not fit fails the messages of its anchors then.
+        The engine checks values against declared types when it sends the batch, for all tuples at
+        once. A value of a wrong type then fails the messages of the tuple's anchors.
 
         Raises:
             EmitError: the stream is not declared, or has another number of fields.
-            TrackingError: an anchor was acked or failed before, or is not of this task.
+            TrackingError: an anchor is already acked or failed, or belongs to another task.
         """
         ...
 
@@ -88,15 +91,15 @@ class BoltCollector(Protocol):
         ...
 
     def ack(self, tup: Tuple) -> None:
-        """This task is done with the tuple.
+        """Ack a tuple: this task is done with it.
 
         Raises:
-            TrackingError: it was acked or failed before, or is not of this task.
+            TrackingError: the tuple is already acked or failed, or belongs to another task.
         """
         ...
 
     def fail(self, tup: Tuple, reason: BaseException | str | None = None) -> None:
-        """Fail every message that the tuple belongs to, at once; tell the error, or say why."""
+        """Fail every message of the tuple at once; give the error, or a reason as text."""
         ...
 
     def reset_timeout(self, tup: Tuple) -> None:
@@ -104,5 +107,5 @@ class BoltCollector(Protocol):
         ...
 
     def report_error(self, error: BaseException | str) -> None:
-        """Show an error to whoever watches the topology; nothing fails by it."""
+        """Show an error to people watching the topology. No message fails."""
         ...

@@ -17,12 +17,12 @@ __all__ = ["CommitterBolt", "Transaction"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """One batch of a topology, as a committer sees it.
+    """One batch of a topology, seen by a committer.
 
     Attributes:
-        txid: the batch's number. Those of one ``owner`` only grow; some are left out.
-        owner: whose numbers these are: topology, checkpoint and component. A new checkpoint
-            counts from 0 again under another owner.
+        txid: the batch's number. Within one ``owner`` numbers only grow, with gaps.
+        owner: the topology, checkpoint and component behind the numbers. A new checkpoint counts
+            from 0 under a new owner.
         time: when the batch was planned, in seconds since 1970.
     """
 
@@ -32,39 +32,40 @@ class Transaction:
 
 
 class CommitterBolt(BasicBolt):
-    """A bolt that applies each batch to the outside world exactly once, and all of it or nothing.
+    """A bolt that applies each batch to the outside world exactly once, whole or not at all.
 
-    Needs ``processing.guarantee = "exactly-once"``. Its tasks :meth:`stage` tuples on the
-    executors. When the whole batch has been processed without a failure, what they staged is made
-    durable and handed to :meth:`commit` in the driver, before Spark commits the batch. As Storm's
-    ``ICommitter``, but with one commit for all tasks together.
+    It needs ``processing.guarantee = "exactly-once"``. The bolt's tasks :meth:`stage` tuples on the
+    executors. When the whole batch has run without a failure, the engine makes the staged values
+    durable. Then the driver hands them to :meth:`commit`, before Spark commits the batch. Storm's
+    ``ICommitter`` works alike, but commits in each task; here one commit serves all tasks.
     """
 
     outputs: Outputs = "staged"
-    """Not to be changed: what was staged, on its way to the driver."""
+    """The stream of staged values to the driver. Do not change it."""
 
     def stage(self, tup: Tuple) -> Any:
-        """Return what :meth:`commit` needs of a tuple, of any picklable kind; None for nothing.
+        """Return the values :meth:`commit` needs of a tuple, or None to stage nothing.
 
-        Called on an executor. If it raises, the tuple fails, and the batch is rolled back.
+        Executors call it. The result may be of any picklable type. If ``stage`` raises, the tuple
+        fails and the batch is rolled back.
         """
         return tuple(tup.values)
 
     @abstractmethod
     def commit(self, transaction: Transaction, staged: Sequence[Any]) -> None:
-        """Apply what a transaction has staged; called in the driver, in the order of the txids.
+        """Apply the staged values of a transaction; the driver calls it in order of txids.
 
-        Never called for a transaction that staged nothing. It is called again with the same txid
-        and the same values if it raised, and after a crash, even if it had succeeded: store the
-        txid together with the data, and do nothing if that one or a later one is stored for the
-        ``owner`` already.
+        Transactions without staged values are skipped. The driver calls ``commit`` again with the
+        same txid and the same values if the call raised, and also after a crash, even one right
+        after a success. So store the txid together with the data. Do nothing if the store already
+        has the same or a later txid for the ``owner``.
         """
 
     def connect(self, config: Config) -> None:
         """Called once in the driver, before anything runs; raise if the target is out of reach."""
 
     def disconnect(self) -> None:
-        """Called once in the driver at the end, if it ends in good order."""
+        """Called once in the driver at the end, if the run ends in good order."""
 
     @final
     def execute(self, tup: Tuple, collector: BasicCollector) -> None:

@@ -1,4 +1,4 @@
-"""Who am I: what a component may ask about itself and its neighbours."""
+"""The task context: a component's questions about itself and its neighbours."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -16,28 +16,28 @@ __all__ = ["TaskContext"]
 T = TypeVar("T")
 
 _SHARED: dict[str, Any] = {}
+# Reentrant, since a factory may ask for another shared object.
 _SHARED_LOCK = threading.RLock()
 
 
 @final
 class TaskContext:
-    """What a task knows of itself; handed to ``open`` and ``prepare``.
+    """A task's knowledge of itself, handed to ``open`` and ``prepare``.
 
     Attributes:
         topology: the topology's name.
         component: the id of this component.
         task: the number of this task, unique in the topology, from 1.
-        task_index: its number among the tasks of its component, from 0.
+        task_index: the number of this task within its component, from 0.
         config: the settings, with this component's own on top.
-        sources: what this component reads, as pairs of component and stream.
-        batch: the number of the batch that is running.
-        batch_time: when that batch was planned, in seconds since 1970. What a bolt decides by the
-            time it decides by this one: it is the same if the batch is run again, never falls,
-            not over restarts either, and does not jump when the machine's clock is set.
-            :class:`sparkstorm.testing.ManualClock` moves it.
-        wiring: the streams, fields and groupings around it.
-        clock: where a spout gets the time from, so that tests can advance it; in bolts it is the
-            machine's.
+        sources: the streams this component reads, as pairs of component and stream.
+        batch: the number of the running batch.
+        batch_time: when the running batch was planned, in seconds since 1970. Bolts decide by this
+            time: a repeated batch has the same time. The time never falls, not even over restarts,
+            and does not jump with the machine's clock. :class:`sparkstorm.testing.ManualClock`
+            moves it.
+        wiring: the streams, fields and groupings around the component.
+        clock: a spout's source of time, so that tests can advance it; in bolts the machine's clock.
     """
 
     __slots__ = (
@@ -83,11 +83,11 @@ class TaskContext:
         self._counters: dict[str, float] = {}
 
     def component_tasks(self, component: str) -> list[int]:
-        """The task numbers of a component, for :meth:`emit_direct`."""
+        """Return the task numbers of a component, for :meth:`emit_direct`."""
         return list(self._tasks[component])
 
     def component_of(self, task: int) -> str:
-        """The component that a task belongs to."""
+        """Return the component of a task."""
         return next(name for name, tasks in self._tasks.items() if task in tasks)
 
     @property
@@ -126,9 +126,9 @@ class TaskContext:
         self._processes = processes
 
     def shared(self, name: str, factory: Callable[[], T]) -> T:
-        """Return the object of that name in this worker process, made once by ``factory``.
+        """Return this worker process's object of a name; ``factory`` makes it once.
 
-        For what is costly and may be lost with the process: a connection pool, a model.
+        Share costly objects that may be lost with the process: a connection pool, a model.
         """
         with _SHARED_LOCK:
             if name not in _SHARED:
@@ -137,7 +137,7 @@ class TaskContext:
             return value
 
     def count(self, name: str, amount: float = 1.0) -> None:
-        """Add to a counter of your own; it shows in the component's metrics.
+        """Add to a counter of your own, shown in the component's metrics.
 
         Raises:
             TypeError: the name is no text, or the amount no number.
@@ -149,7 +149,7 @@ class TaskContext:
         self._counters[name] = self._counters.get(name, 0.0) + float(amount)
 
     def take_counters(self) -> tuple[tuple[str, float], ...]:
-        """Return the counters since the last call and reset them; called by the engine."""
+        """Return the counts since the last call and reset them; the engine calls it."""
         counters = tuple(sorted(self._counters.items()))
         self._counters.clear()
         return counters

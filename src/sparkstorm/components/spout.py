@@ -1,4 +1,4 @@
-"""Spouts: where messages come from."""
+"""Spouts: the sources of messages."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 Positions = list[tuple[int, int]]
-"""Positions of messages within a split, as half-open ranges ``[(0, 10), (12, 13)]``."""
+"""Positions of messages within a split, as half-open ranges: ``[(0, 10), (12, 13)]``."""
 
 
 class Expired(Enum):
@@ -36,13 +36,13 @@ class Expired(Enum):
 
 
 EXPIRED: Final = Expired.EXPIRED
-"""What :meth:`PartitionedSpout.read` yields for a message that its source no longer has."""
+"""The mark :meth:`PartitionedSpout.read` yields for a message its source no longer has."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A message that is there and whose values cannot be made out: it becomes a dead letter."""
+    """A message in the source whose values cannot be decoded; it becomes a dead letter."""
 
     why: str
 
@@ -50,15 +50,15 @@ class Unreadable:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Messages:
-    """Messages by their positions in the whole split, for a source that has holes.
+    """Messages by their positions in the whole split, for a source with holes.
 
-    A position that is neither among ``positions`` nor in ``unfit`` holds no message.
+    A position neither in ``positions`` nor in ``unfit`` holds no message.
 
     Attributes:
-        positions: where each row belongs. Several rows of one position are tuples of one message:
-            they are acked together, and come again together.
+        positions: the position of each row. Rows of one position are tuples of one message: acked
+            together and retried together.
         columns: for each field of the stream its values, one per row.
-        unfit: the messages that cannot be emitted, and why.
+        unfit: the messages that cannot be emitted, each with the reason.
     """
 
     positions: Sequence[int]
@@ -67,54 +67,55 @@ class Messages:
 
 
 ReadItem: TypeAlias = Sequence[Any] | Messages | Expired | Unreadable | None
-"""What :meth:`PartitionedSpout.read` may yield; and :class:`pyarrow.RecordBatch`."""
+"""The items :meth:`PartitionedSpout.read` may yield, besides :class:`pyarrow.RecordBatch`."""
 
 
 class Spout(ABC):
-    """A source that lives in the driver, for queues, sockets, anything that gives one by one.
+    """A source in the driver: queues, sockets, any source with one message at a time.
 
-    Each task is one instance with one thread of its own: none of its methods (but ``exhausted``)
-    ever run at the same time. An instance is a copy (by pickle) of what the topology was built
-    with.
+    Every task is one instance with its own thread. The engine never calls two methods of an
+    instance at the same time, except ``exhausted``. The instance is a copy, by pickle, of the
+    instance in the topology.
     """
 
     outputs: Outputs = ()
     """The declared streams; see :class:`sparkstorm.Stream`."""
 
     def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
-        """Called once before anything else; connect here and keep the collector."""
+        """Called once, first of all methods: connect here and keep the collector."""
 
     def close(self) -> None:
         """Called once at the end, if the process ends in good order."""
 
     def activate(self) -> None:
-        """Called when ``next_tuple`` is going to be called again after a ``deactivate``."""
+        """Called before ``next_tuple`` is called again after a ``deactivate``."""
 
     def deactivate(self) -> None:
-        """Called when ``next_tuple`` is not going to be called for a while."""
+        """Called when ``next_tuple`` will not be called for a while."""
 
     @abstractmethod
     def next_tuple(self) -> None:
-        """Emit what there is, or return at once if there is nothing.
+        """Emit the next messages, or return at once if the source has none.
 
-        Called again and again while the task may have more messages pending. It should not block:
-        acks and fails wait meanwhile.
+        The engine calls it again and again while the task may have more messages pending. Do not
+        block: acks and fails wait meanwhile.
         """
 
     def ack(self, msg_id: Any) -> None:
-        """The message was fully processed, and the batch that did so is committed."""
+        """Called when a message is fully processed and its batch is committed."""
 
     def fail(self, msg_id: Any, failure: Failure) -> None:
-        """The message failed: emit it again later, or give it up. The spout decides, as in Storm.
+        """Called when a message failed: emit the message again later, or give up.
 
-        For a spout that does not override this the engine gives it up at once: it becomes a dead
-        letter. :class:`sparkstorm.spouts.ReplayingSpout` emits again by the retry policy.
+        The spout decides, as in Storm. Without an override the engine gives up the message at once,
+        as a dead letter. :class:`sparkstorm.spouts.ReplayingSpout` emits failed messages again by
+        the retry policy.
         """
 
     def exhausted(self) -> bool:
-        """Whether this spout will never emit anything again; lets a bounded run drain and end.
+        """Return whether the spout will never emit again; a bounded run then drains and ends.
 
-        The one method that may be called beside the others, from another thread; it must not block.
+        Another thread may call it beside the other methods. It must not block.
         """
         return False
 
@@ -122,16 +123,17 @@ class Spout(ABC):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """A piece of a partitioned source that one executor reads: ``count`` messages.
+    """A piece of a partitioned source, read by one executor.
 
     Attributes:
-        count: how many messages (positions) it holds.
-        data: what ``read`` needs to find them, of JSON's types only.
+        count: how many messages (positions) the split holds.
+        data: how ``read`` finds the messages; JSON types only.
         size: estimated bytes, for the limit of pending bytes.
-        only: the positions wanted, if not all; set by the engine for retries.
-        whole: how many it held before only some were wanted; set by the engine.
-        kept: for each of ``only`` what the spout has kept of its message, of JSON's types, or None.
-            Set by the spout's ``merge``; it stays with the message until that is done.
+        only: the wanted positions, if not all; the engine sets them for retries.
+        whole: the count before ``only`` narrowed the split; the engine sets it.
+        kept: for each of ``only`` the record the spout has kept of its message, of JSON types, or
+            None. The spout's ``merge`` sets the records. A record stays with its message to the
+            end.
     """
 
     count: int
@@ -143,7 +145,7 @@ class Split:
 
     @property
     def to_read(self) -> int:
-        """How many positions ``read`` has to give: all, or up to the last one that is wanted.
+        """How many positions ``read`` has to give: all, or up to the last wanted position.
 
         >>> Split(count=5).to_read, Split(count=5).narrow([1, 3]).to_read
         (5, 4)
@@ -151,9 +153,10 @@ class Split:
         return self.count if self.only is None else max(self.only, default=-1) + 1
 
     def narrow(self, positions: Sequence[int]) -> "Split":
-        """Return the split of these positions alone, numbered from 0 in this order."""
+        """Return the split of some positions alone, numbered from 0 in the given order."""
         source = self.only
         picked = tuple(positions) if source is None else tuple(source[p] for p in positions)
+        # The engine knows no message's own size, so the bytes are shared evenly.
         size = self.size * len(picked) // max(self.count, 1)
         kept = None if self.kept is None else tuple(self.kept[p] for p in positions)
         whole = self.count if source is None else self.whole
@@ -161,103 +164,104 @@ class Split:
 
 
 class PartitionedSpout(ABC):
-    """A source that is planned in the driver and read by the executors, for data at scale.
+    """A source planned by the driver and read by executors, for data at scale.
 
-    ``open``, ``plan``, ``ack``, ``fail``, ``snapshot``, ``restore`` and ``close`` run in the
-    driver, on one thread per task; ``read`` runs on executors, on a copy that was never opened.
+    The driver calls ``open``, ``plan``, ``ack``, ``fail``, ``snapshot``, ``restore`` and ``close``,
+    on one thread per task. Executors call ``read``, on a copy of the spout that was never opened.
     """
 
     outputs: Outputs = ()
-    """The declared streams; a partitioned spout emits to the default one."""
+    """The declared streams; a partitioned spout emits to the default stream."""
 
     replayable: bool = False
-    """Whether ``read`` gives the same messages for a split at any time, as files and logs do.
+    """Whether ``read`` always gives the same messages for a split, as files and logs do.
 
-    Asked for by ``processing.guarantee = "exactly-once"``.
-    """
+    ``processing.guarantee = "exactly-once"`` needs such a spout."""
 
     def open(self, config: Config, context: TaskContext) -> None:
-        """Called once, after ``restore`` if there is something to restore."""
+        """Called once, after ``restore`` if there is a snapshot to restore."""
 
     def close(self) -> None:
         """Called once at the end, if the process ends in good order."""
 
     @abstractmethod
     def plan(self, limit: int) -> list[Split]:
-        """Return the next splits, together at most ``limit`` messages; [] if there is nothing.
+        """Return the next splits, together at most ``limit`` messages; [] if the source has none.
 
-        Must not block. What is returned counts as given out; what is not acked comes back by
-        itself through ``read`` with a narrower split.
+        Do not block. Returned messages count as given out: the engine reads unacked messages again
+        by itself, through ``read`` with a narrower split.
         """
 
     @abstractmethod
     def read(self, split: Split) -> Iterable[ReadItem]:
-        """Yield the values of each of the split's messages, in order (on an executor).
+        """Yield the values of each of the split's messages, in order; executors call it.
 
-        There are ``split.to_read`` of them: those that are not wanted, too, if ``split.only`` says
-        which are (``split.count`` is their number then); the engine picks them, and takes no notice
-        of what stands behind them in the split. Fewer, or more than the split held when it was
-        planned, are an error: none must be left out without a word. Yield None for a
-        position that holds no message; it is counted as skipped. Yield :data:`EXPIRED` for one
-        whose message the source no longer has, :class:`Unreadable` for one that is broken: they
-        become dead letters. Two faster ways: yield :class:`pyarrow.RecordBatch` objects of many
-        messages, or :class:`Messages`, which need hold only what ``split.only`` asks for.
+        Yield ``split.to_read`` items. With ``split.only`` this includes unwanted positions: the
+        engine picks the wanted ones, and ``split.count`` is their number. The engine ignores items
+        behind the last wanted position. Fewer items, or more than the split held when planned, are
+        an error, since no message may be left out silently.
+
+        Yield None for a position without a message; the engine counts it as skipped. Yield
+        :data:`EXPIRED` for a message the source no longer has, and :class:`Unreadable` for a broken
+        message: both become dead letters. Two faster ways: yield :class:`pyarrow.RecordBatch`
+        objects of many messages, or :class:`Messages`, which may hold only the positions of
+        ``split.only``.
 
         Raise :class:`sparkstorm.errors.SpoutConnectionError` if the source does not answer: the
-        messages are tried again, and that does not count as an attempt. What else it raises fails
-        them. Without ackers no message can fail, so either fails the batch, which is run again.
+        engine tries the messages again and counts no attempt. Any other error fails the messages.
+        Without ackers no message can fail, so any error fails the batch, and the batch runs again.
 
-        The driver calls it, too, on a copy of its own: for the payload of a dead letter.
+        The driver also calls ``read``, on a copy of its own, for the payloads of dead letters.
         """
 
     def merge(self, splits: Sequence[Split]) -> Sequence[Split]:
-        """Return fewer splits of the same messages, if these are cheaper to read together.
+        """Return fewer splits of the same messages, if merged splits are cheaper to read.
 
-        Called in the driver for retries that are due at the same time. What the spout has kept of
-        their messages it may hand over now, as ``kept``.
+        The driver calls it for retries due at the same time. The spout may add its records of the
+        messages, as ``kept``.
         """
         return splits
 
     def origins(self, split: Split) -> Sequence[Mapping[str, Any]]:
-        """What a dead letter should say of the source of each message in ``split.only``.
+        """Return a dead letter's facts about the source, for each message of ``split.only``.
 
-        Called in the driver, like ``read``, on a copy that was never opened.
+        The driver calls it, like ``read``, on a copy that was never opened.
         """
         return [{}] * split.count
 
     def msg_id(self, split: Split, position: int) -> Hashable:
-        """The name of a message, for people: in errors, dead letters and logs."""
+        """Return the name of a message for people: in errors, dead letters and logs."""
         return (str(split.data), split.only[position] if split.only else position)
 
     def ack(self, split: Split, positions: Positions) -> None:
-        """These messages were fully processed, and the batch that did so is committed."""
+        """Called when messages are fully processed and their batch is committed."""
 
     def fail(self, split: Split, positions: Positions, failure: Failure) -> None:
-        """These messages failed; the engine emits them again by the retry policy, or gives up."""
+        """Called when messages failed; the engine retries them by the retry policy, or gives up."""
 
     def give_up(self, split: Split, positions: Positions, failure: Failure) -> None:
-        """These messages are dead letters now and will not come back; called after ``fail``.
+        """Called after ``fail`` when messages have become dead letters, for good.
 
-        For a source that keeps track of what is done: go on across them as if they were acked.
+        A source that tracks progress moves on past the messages, as if they were acked.
         """
 
     def partition(self, split: Split) -> str:
-        """The partition that a split belongs to, as :meth:`partitions` names it; "" for none.
+        """Return the partition of a split, named as in :meth:`partitions`; "" for none.
 
-        Called on executors, to count by partition what was skipped.
+        Executors call it, to count skipped positions by partition.
         """
         return ""
 
     def partitions(self) -> Sequence[PartitionStatistics]:
-        """How each partition of this task stands, for metrics and views."""
+        """Return the state of each partition of this task, for metrics and views."""
         return ()
 
     def snapshot(self) -> Any:
-        """Return how far ``plan`` has given out, of JSON's types.
+        """Return how far ``plan`` has given out messages, as JSON types.
 
-        Called after each ``plan``, and written down with the batch. What was given out and not
-        acked the engine writes down itself, and reads it again after a restart; were it given out
-        anew, too, it would be processed twice.
+        The engine calls it after each ``plan`` and stores the result with the batch. The engine
+        stores unacked messages itself, and reads them again after a restart. So a snapshot must
+        cover them as given out: otherwise they are processed twice.
         """
         return None
 
@@ -265,5 +269,5 @@ class PartitionedSpout(ABC):
         """Take up the progress of an earlier run; called before ``open``."""
 
     def exhausted(self) -> bool:
-        """Whether ``plan`` will never return anything again; lets a bounded run drain and end."""
+        """Return whether ``plan`` will never return splits again, so a bounded run can end."""
         return False

@@ -1,4 +1,4 @@
-"""Bolts that keep state, and what they see of it."""
+"""Stateful bolts, and their view of the state."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -10,10 +10,10 @@ __all__ = ["HeldTuples", "KeyValueState", "State", "StatefulBolt"]
 
 
 class KeyValueState(Protocol):
-    """The state of one task: keys and values of any picklable kind.
+    """The state of one task: keys and values of any picklable type.
 
-    It commits with the batch: exactly once per batch, however often Spark runs the task. A value
-    that is changed in place without ``put`` changes nowhere.
+    State commits with the batch: exactly once per batch, however often Spark runs the task. Call
+    ``put`` after changing a value in place; otherwise the change is lost.
     """
 
     def get(self, key: Any, default: Any = None) -> Any:
@@ -21,30 +21,30 @@ class KeyValueState(Protocol):
         ...
 
     def put(self, key: Any, value: Any) -> None:
-        """Set the value of a key. Undone if ``execute`` raises."""
+        """Set the value of a key. Rolled back if ``execute`` raises."""
         ...
 
     def add(self, key: Any, amount: Any = 1) -> Any:
         """Add to the value of a key and return the sum: the quickest way to count.
 
-        A key that is not there gets the amount. Undone if ``execute`` raises.
+        A missing key gets the amount. Rolled back if ``execute`` raises.
 
         Args:
             key: the key.
-            amount: a number, or whatever ``+`` adds to such a value.
+            amount: a number, or any object ``+`` can add to the value.
         """
         ...
 
     def delete(self, key: Any) -> None:
-        """Remove a key; nothing happens if it is not there."""
+        """Remove a key; a missing key is no error."""
         ...
 
     def items(self, prefix: Any = None) -> Iterator[tuple[Any, Any]]:
         """Iterate over keys and values of this task, in the same order in a repeated run.
 
         Args:
-            prefix: only keys that start with it: text, bytes, or a tuple for keys that are
-                tuples. Looks at every key.
+            prefix: only keys starting with the prefix: text, bytes, or a tuple for tuple keys. The
+                iteration still looks at every key.
         """
         ...
 
@@ -58,40 +58,41 @@ class KeyValueState(Protocol):
 
 
 class HeldTuples(Protocol):
-    """Tuples that a task keeps over batches, by key, to be acked or failed later.
+    """Tuples a task keeps over batches, by key, to ack or fail later.
 
-    A held tuple keeps its message open. Emit with it as an anchor and ack it in any later batch,
-    or fail it: it then leaves by itself. The engine drops it when its message has ended without
-    it (timed out, or failed elsewhere), and when it belongs to a driver that is gone, since the
-    source gives that message again. A tuple can be held in one place only.
+    A held tuple keeps its message open. In any later batch, emit with the tuple as an anchor and
+    ack it, or fail it: acked and failed tuples leave by themselves. The engine drops a held tuple
+    when its message has ended elsewhere, by a time-out or a failure. After a restart of the driver
+    the engine also drops tuples of messages that the source gives again. A tuple can be held in one
+    place only.
     """
 
     def add(self, key: Any, tup: Tuple) -> None:
-        """Hold a tuple under a key. Undone if ``execute`` raises.
+        """Hold a tuple under a key. Rolled back if ``execute`` raises.
 
         Raises:
-            TrackingError: it was acked or failed, is held elsewhere, or is of another batch.
+            TrackingError: the tuple is acked or failed, is held elsewhere, or is of another batch.
         """
         ...
 
     def get(self, key: Any) -> list[Tuple]:
-        """Return what is held under a key, the oldest first; an empty list if nothing is."""
+        """Return the tuples held under a key, oldest first; an empty list if there are none."""
         ...
 
     def pop(self, key: Any) -> list[Tuple]:
-        """Return what is held under a key and hold it no longer: ack, fail or add it again."""
+        """Return the tuples held under a key and release them: ack, fail or add each again."""
         ...
 
     def remove(self, tup: Tuple) -> None:
-        """Hold one tuple no longer; nothing happens if it is not held here."""
+        """Release one tuple; a tuple not held here is no error."""
         ...
 
     def keys(self) -> list[Any]:
-        """The keys under which anything is held, the one with the oldest tuple first."""
+        """Return the keys with held tuples, the key of the oldest tuple first."""
         ...
 
     def held_since(self, time: float) -> list[Tuple]:
-        """Return what is held since that time or longer, the oldest first.
+        """Return the tuples held since a time or longer, oldest first.
 
         Args:
             time: in seconds since 1970, on the scale of :attr:`TaskContext.batch_time`.
@@ -101,26 +102,26 @@ class HeldTuples(Protocol):
     def __contains__(self, key: Any) -> bool: ...
 
     def __len__(self) -> int:
-        """How many tuples are held; looks at each one that was used in this batch."""
+        """Count the held tuples; looks at each tuple used in this batch."""
         ...
 
 
 class State(KeyValueState, Protocol):
-    """What :meth:`StatefulBolt.init_state` is handed: a key-value state with others beside it."""
+    """The state handed to :meth:`StatefulBolt.init_state`: keys and values, and named states."""
 
     def named(self, name: str, *, ttl_secs: float | None = None) -> KeyValueState:
-        """Return the key-value state of this name; the same object at each call.
+        """Return the key-value state of a name; the same object at each call.
 
         Args:
             name: any text.
-            ttl_secs: how long a key stays after it was last put, by the time of the batches
+            ttl_secs: how long a key stays after its last put, by the time of batches
                 (:attr:`sparkstorm.TaskContext.batch_time`): never less, and at most a hundredth
-                more. None: for ever. It may change from run to run.
+                more. None: for ever. The value may change from run to run.
         """
         ...
 
     def tuples(self, name: str) -> HeldTuples:
-        """Return the tuples held under this name; the same object at each call."""
+        """Return the tuples held under a name; the same object at each call."""
         ...
 
 
@@ -128,7 +129,7 @@ class StatefulBolt(Bolt):
     """A :class:`Bolt` with a key-value state that survives restarts."""
 
     state: State
-    """Set by :meth:`init_state`."""
+    """:meth:`init_state` sets the state."""
 
     def init_state(self, state: State) -> None:
         """Called once per task and process, after ``prepare``; keep ``state`` for ``execute``."""

@@ -18,26 +18,26 @@ _ID_BYTES = 10
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A message that was given up, with everything that is known of it.
+    """A given-up message, with all that is known of it.
 
     Attributes:
-        id: names it; the same message, written down again after a crash, has the same id.
+        id: the letter's name; the same message, written again after a crash, has the same id.
         topology: the topology's name.
-        run: the driver's life in which it was given up.
-        spout: the component that emitted it.
-        task: which task of that spout, counted from 0.
-        stream: the stream that it was emitted to.
-        fields: the names of its values.
-        values: the original payload, as the spout emitted it; None if it is not known.
-        direct: for ``emit_direct``, the task it went to, as (component, index).
-        msg_id: the spout's own name for it.
-        source: of a partitioned spout, what its split was made of, and the position in it.
-        failure: why its last attempt failed: reason, component, task, message, traceback.
-        attempts: how often it was tried.
-        first_time: when its first attempt began, in seconds since 1970.
-        last_time: when its last attempt failed.
-        replays: how often it was replayed and became a letter again.
-        note: why the payload is not known, if so.
+        run: the id of the run that gave the message up.
+        spout: the component that emitted the message.
+        task: the task of the spout, counted from 0.
+        stream: the stream of the emit.
+        fields: the names of the values.
+        values: the original payload, as the spout emitted it; None if unknown.
+        direct: for ``emit_direct`` the receiving task, as (component, index).
+        msg_id: the spout's own name for the message.
+        source: of a partitioned spout, the split's data and the position in the split.
+        failure: why the last attempt failed: reason, component, task, message, traceback.
+        attempts: how many attempts there were.
+        first_time: when the first attempt began, in seconds since 1970.
+        last_time: when the last attempt failed.
+        replays: how often the letter was replayed and became a letter again.
+        note: why the payload is unknown, if so.
     """
 
     id: str
@@ -60,7 +60,7 @@ class DeadLetter:
 
     @property
     def replayable(self) -> bool:
-        """Whether its payload is whole, so that it can be emitted again."""
+        """Whether the payload is whole, so the message can be emitted again."""
         return self.values is not None and is_whole(self.values)
 
     @property
@@ -69,7 +69,7 @@ class DeadLetter:
         return None if self.values is None else dict(zip(self.fields, self.values, strict=True))
 
     def to_json(self) -> dict[str, Json]:
-        """Return it as JSON's types; payload and ids that these lack are tagged."""
+        """Return the letter as JSON types; values of other types are tagged."""
         return {
             "version": _VERSION,
             "id": self.id,
@@ -93,10 +93,10 @@ class DeadLetter:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Json]) -> "DeadLetter":
-        """Build it from :meth:`to_json`'s result.
+        """Build a letter from the result of :meth:`to_json`.
 
         Raises:
-            ValueError: it is not the JSON of a dead letter, or of a later version.
+            ValueError: the data is not the JSON of a dead letter, or of another version.
         """
         if data.get("version") != _VERSION:
             raise ValueError(f"it is of version {data.get('version')}, this is {_VERSION}")
@@ -114,10 +114,10 @@ class DeadLetter:
 def letter_id(
     *, topology: str, spout: str, stream: str, msg_id: Hashable, values: tuple[Any, ...] | None
 ) -> str:
-    """Return a name for a message that every run of the topology gives to it.
+    """Return a message's name, the same in every run of the topology.
 
-    The payload is part of it, because some sources count their messages anew at each connection:
-    two messages are one letter only if both the id and the payload are the same.
+    The name covers the payload, because some sources count their messages anew at each connection.
+    Two messages are one letter only if both the id and the payload are the same.
     """
     payload = None if values is None else to_json(list(values))
     content = [topology, spout, stream, to_json(msg_id), payload]

@@ -1,4 +1,4 @@
-"""Where the letters of a run without a checkpoint are kept."""
+"""The place of letters of a run without a checkpoint."""
 
 import os
 from pathlib import Path
@@ -7,10 +7,10 @@ __all__ = ["default_folder"]
 
 
 def default_folder() -> Path:
-    """Return the user's folder of dead letters: one folder per topology is in it.
+    """Return the user's folder of dead letters, with a folder for each topology.
 
-    ``$XDG_STATE_HOME``, or else ``~/.local/state``: what should outlive a restart and is neither
-    a setting nor a cache.
+    The folder is in ``$XDG_STATE_HOME``, or else in ``~/.local/state``: the place for data that
+    should outlive a restart and is neither a setting nor a cache.
     """
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(state).expanduser() / "sparkstorm" / "dead-letters"

@@ -1,4 +1,4 @@
-"""Requests to replay letters: written by the command line, taken up by a running topology."""
+"""Replay requests: the command line writes them, a running topology takes them up."""
 
 import json
 import secrets
@@ -17,13 +17,14 @@ __all__ = ["ReplayRequest", "RequestBox"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRequest:
-    """Asks for letters to be emitted again.
+    """A request to emit letters again.
 
     Attributes:
-        name: the name of its file.
-        letters: for each letter's id, how often it had been replayed when this was asked. One
-            that has since become a letter again was replayed by this very request.
-        rate: how many per second; None for as fast as it goes.
+        name: the name of the request's file.
+        letters: for each letter's id, how often the letter had been replayed at the time of the
+            request. A higher count in the store means: this very request has replayed the letter,
+            and it failed again.
+        rate: how many letters per second; None for no limit.
     """
 
     name: str
@@ -33,7 +34,7 @@ class ReplayRequest:
 
 @final
 class RequestBox:
-    """The requests beside a store of letters; each a file, there until all of it is done."""
+    """The requests beside a store of letters; each is a file until all of it is done."""
 
     def __init__(self, store: LetterStore) -> None:
         self._files = store.files
@@ -42,12 +43,12 @@ class RequestBox:
     def ask(
         self, letters: Iterable[DeadLetter], *, wall: float, rate: float | None = None
     ) -> ReplayRequest:
-        """Write a request, durable on return; it is taken up by the running or the next topology.
+        """Write a request, durable on return, for the running or the next topology.
 
         Args:
-            letters: what is to be replayed.
-            wall: the time, in seconds since 1970: requests are taken up in the order of it.
-            rate: how many per second; None for as fast as it goes.
+            letters: the letters to replay.
+            wall: the time, in seconds since 1970; requests are served in order of time.
+            rate: how many letters per second; None for no limit.
         """
         name = f"{int(wall * 1000):014d}-{secrets.token_hex(4)}.json"
         request = ReplayRequest(
@@ -58,14 +59,14 @@ class RequestBox:
         return request
 
     def names(self) -> list[str]:
-        """The requests that are not done, oldest first."""
+        """Return the names of open requests, oldest first."""
         return [name for name in self._files.names(self._folder) if name.endswith(".json")]
 
     def read(self, name: str) -> ReplayRequest | None:
         """Return a request, or None if it is gone.
 
         Raises:
-            CheckpointError: it is unreadable.
+            CheckpointError: the file is unreadable.
         """
         data = self._files.read(f"{self._folder}/{name}")
         if data is None:
@@ -81,5 +82,5 @@ class RequestBox:
             ) from error
 
     def done(self, name: str) -> None:
-        """Forget a request."""
+        """Delete a request."""
         self._files.delete(f"{self._folder}/{name}")

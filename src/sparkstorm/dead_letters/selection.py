@@ -1,4 +1,4 @@
-"""Which letters are meant: by id, topology, component, reason and age."""
+"""Selections of letters: by id, topology, component, reason and age."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -17,13 +17,13 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """A filter; what is None, or no text, lets everything pass.
+    """A filter; None passes everything.
 
     Attributes:
         topology: the topology's name.
-        component: the component whose failure it was, or the spout.
+        component: the component of the failure, or the spout.
         reason: why the last attempt failed.
-        older_than: least age in seconds, from the last attempt.
+        older_than: least age in seconds, since the last attempt.
         newer_than: greatest age in seconds.
     """
 
@@ -34,7 +34,7 @@ class Selection:
     newer_than: float | None = None
 
     def takes(self, letter: DeadLetter, now: float) -> bool:
-        """Whether a letter is meant; ``now`` is in seconds since 1970."""
+        """Return whether the filter passes a letter; ``now`` is in seconds since 1970."""
         age = now - letter.last_time
         return (
             self.topology in (None, letter.topology)
@@ -46,7 +46,7 @@ class Selection:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it takes every letter."""
+        """Whether the filter passes every letter."""
         return self == Selection()
 
 
@@ -57,7 +57,7 @@ def parse_age(text: str) -> float:
     (7200.0, 129600.0)
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the text is no age.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
     if match is None:
@@ -66,10 +66,10 @@ def parse_age(text: str) -> float:
 
 
 def by_id(letters: Iterable[DeadLetter], ids: Sequence[str]) -> list[DeadLetter]:
-    """Return the letters with these ids, which may be abbreviated.
+    """Return the letters with some ids; ids may be abbreviated.
 
     Raises:
-        ConfigError: there is no such letter, or more than one.
+        ConfigError: an id fits no letter, or several.
     """
     known = list(letters)
     return [_one(known, start.lower()) for start in dict.fromkeys(ids)]

@@ -1,11 +1,11 @@
-"""The files of dead letters: JSON lines, one file for all letters that were written together.
+"""The files of dead letters: JSON lines, one file per write.
 
-The first line is the file's seal (:mod:`sparkstorm.checkpoint.seal`). People may mend a file: one
-without that line is taken as it is.
+The first line is the file's seal (:mod:`sparkstorm.checkpoint.seal`). People may mend a file: a
+file without a seal is read as it is.
 
-A file never grows after it was written, it only loses letters, so that a running topology and the
-command line may both remove letters without losing one. If they do so at the same moment, a letter
-that one of them removed may come back: replayed once more, never lost.
+A file never grows after its write, it only loses letters. So a running topology and the command
+line may both remove letters without losing any. If both do so at the same moment, a removed letter
+may come back: the letter is replayed twice, never lost.
 """
 
 import hashlib
@@ -21,13 +21,13 @@ from sparkstorm.errors import CheckpointError
 __all__ = ["LetterStore", "Places"]
 
 Places: TypeAlias = tuple[str, ...]
-"""The files that hold a letter, oldest first: after a crash it may be more than one."""
+"""The files that hold a letter, oldest first; after a crash there may be several."""
 
 _SUFFIX = ".jsonl"
 
 
 class _File(NamedTuple):
-    """A file's lines; the seal before them, with its end; and in which way it does not fit."""
+    """A file's lines, the seal line before them, and how the seal does not fit."""
 
     lines: list[bytes]
     head: bytes = b""
@@ -44,12 +44,13 @@ class _File(NamedTuple):
             return cls(rest.splitlines(), first + end, str(error))
 
     def without(self, ids: Collection[str]) -> "_File":
-        """Return it without these letters; a damaged line stays."""
+        """Return the file without some letters; a damaged line stays."""
         return self._replace(lines=[line for line in self.lines if _id_in(line) not in ids])
 
     def to_bytes(self) -> bytes:
-        """Return its content; a seal that did not fit is kept, so that it still does not."""
+        """Return the content; a seal that did not fit stays, so the damage still shows."""
         rest = b"".join(line + b"\n" for line in self.lines)
+        # A new seal would declare the rest whole.
         return self.head + rest if self.fault or not self.head else seal(rest)
 
 
@@ -58,7 +59,7 @@ class LetterStore:
     """The letters in one folder.
 
     Args:
-        files: where the folder is.
+        files: the place of the folder.
         folder: its name there.
 
     >>> from sparkstorm.checkpoint.files import MemoryFiles
@@ -71,20 +72,21 @@ class LetterStore:
         self.folder = folder
 
     def write(self, letters: Sequence[DeadLetter]) -> str:
-        """Write letters into a file of their own, durable on return; return the file's name."""
+        """Write letters into a new file, durable on return; return the file's name."""
         ids = hashlib.blake2b("".join(letter.id for letter in letters).encode(), digest_size=6)
         newest = max(letter.last_time for letter in letters)
+        # The time sorts files by age; the digest parts files of the same moment.
         name = f"{int(newest * 1000):014d}-{ids.hexdigest()}{_SUFFIX}"
         lines = (json.dumps(letter.to_json()).encode() + b"\n" for letter in letters)
         self.files.write(f"{self.folder}/{name}", seal(b"".join(lines)))
         return name
 
     def names(self) -> list[str]:
-        """The files, oldest first."""
+        """Return the files, oldest first."""
         return [name for name in self.files.names(self.folder) if name.endswith(_SUFFIX)]
 
     def read(self, name: str) -> list[DeadLetter]:
-        """Return the letters of a file; none if it is gone.
+        """Return the letters of a file; none if the file is gone.
 
         Raises:
             CheckpointError: a line is not a letter, or letters are missing or changed.
@@ -107,9 +109,9 @@ class LetterStore:
         return letters
 
     def letters(self, ids: Collection[str] | None = None) -> Iterator[DeadLetter]:
-        """Yield every letter once, or those with these ids; of letters with one id, the newest.
+        """Yield all letters, or those with some ids, each once; the newest of each id.
 
-        Every file is checked at once; then one after the other is read, oldest first.
+        The call checks every file at once; then each file is read in turn, oldest first.
 
         Raises:
             CheckpointError: a line is not a letter.
@@ -117,12 +119,13 @@ class LetterStore:
         return (letter for letter, _ in self.placed(ids))
 
     def placed(self, ids: Collection[str] | None = None) -> Iterator[tuple[DeadLetter, Places]]:
-        """Yield what :meth:`letters` does, each letter with the files that hold it.
+        """Yield the letters of :meth:`letters`, each with the files that hold it.
 
         Raises:
             CheckpointError: a line is not a letter.
         """
         places = self.places()
+        # Only ids and files are kept in memory; the letters of all files may not fit.
         return self._newest({i: p for i, p in places.items() if ids is None or i in ids})
 
     def _newest(self, places: Mapping[str, Places]) -> Iterator[tuple[DeadLetter, Places]]:
@@ -133,7 +136,7 @@ class LetterStore:
                     yield letter, names
 
     def places(self) -> dict[str, Places]:
-        """For the id of each letter the files that hold it."""
+        """Return the files of each letter, by id."""
         found: dict[str, Places] = {}
         for name in self.names():
             for id_ in {letter.id for letter in self.read(name)}:
@@ -141,7 +144,7 @@ class LetterStore:
         return found
 
     def remove(self, ids: Collection[str], names: Iterable[str] | None = None) -> None:
-        """Remove letters, from these files or wherever they are; a damaged line stays."""
+        """Remove letters, from some files or from all; a damaged line stays."""
         wanted = set(ids)
         for name in self.names() if names is None else names:
             file = self._file(name)
@@ -152,9 +155,9 @@ class LetterStore:
                 self.files.write(f"{self.folder}/{name}", kept.to_bytes())
 
     def replace(self, letters: Sequence[DeadLetter], names: Iterable[str] | None = None) -> None:
-        """Write letters and remove what these files, or all, held under their ids.
+        """Write letters and remove the former ones of the same ids, from some files or all.
 
-        Each is there all the time.
+        Every letter exists all the time.
         """
         before = self.names() if names is None else names
         name = self.write(letters)
@@ -166,7 +169,7 @@ class LetterStore:
 
 
 def _id_in(line: bytes) -> str | None:
-    """The id of the letter in a line; None if there is none, and people have to look at it."""
+    """Return the id of the letter in a line; None for a line people have to look at."""
     try:
         return str(json.loads(line)["id"])
     except (ValueError, TypeError, KeyError):

@@ -1,8 +1,8 @@
-"""Python values as JSON, and back as just what they were.
+"""Python values as JSON, and back without loss.
 
-JSON's own types stand for themselves. Everything else is an object with the key ``$``, which names
-its type, and ``v``, its content. Nothing is ever pickled: whoever can write to the folder of the
-letters could otherwise run code in the driver.
+JSON's own types stand for themselves. Any other value is an object with the key ``$``, its type,
+and ``v``, its content. Nothing is ever pickled: otherwise anyone who can write to the folder of
+letters could run code in the driver.
 """
 
 import base64
@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 __all__ = ["Json", "Unwritable", "from_json", "is_whole", "to_json"]
 
 Json: TypeAlias = Any
-"""What :mod:`json` takes."""
+"""The types :mod:`json` accepts."""
 
 _TAG = "$"
 _LONGEST_REPR = 10_000
@@ -30,7 +30,7 @@ _MOST_BITS = 8192
 @final
 @dataclass(frozen=True, slots=True)
 class Unwritable:
-    """Stands for a value that JSON cannot carry: its type and its ``repr``, for people."""
+    """The stand-in for a value JSON cannot carry: its type and its ``repr``, for people."""
 
     kind: str
     text: str
@@ -40,7 +40,7 @@ class Unwritable:
 
 
 def to_json(value: object) -> Json:
-    """Return a value as JSON; what cannot be written becomes its ``repr``.
+    """Return a value as JSON; a value that cannot be written becomes its ``repr``.
 
     >>> to_json([1, b"x", (None,)])
     [1, {'$': 'bytes', 'v': 'eA=='}, {'$': 'tuple', 'v': [None]}]
@@ -49,13 +49,13 @@ def to_json(value: object) -> Json:
 
 
 def from_json(data: Json) -> Any:
-    """Return the value that :func:`to_json` wrote.
+    """Return the value written by :func:`to_json`.
 
     >>> from_json({"$": "decimal", "v": "1.50"})
     Decimal('1.50')
 
     Raises:
-        ValueError: the JSON is none of ours.
+        ValueError: the JSON is not from :func:`to_json`.
     """
     if isinstance(data, list):
         return [from_json(item) for item in data]
@@ -72,7 +72,7 @@ def from_json(data: Json) -> Any:
 
 
 def is_whole(value: object) -> bool:
-    """Whether a value read from JSON is all there: nothing in it is :class:`Unwritable`."""
+    """Whether a value read from JSON is complete: no part is :class:`Unwritable`."""
     if isinstance(value, dict):
         return all(is_whole(key) and is_whole(item) for key, item in value.items())
     if isinstance(value, list | tuple | set | frozenset):
@@ -81,7 +81,7 @@ def is_whole(value: object) -> bool:
 
 
 def _write(value: object, around: tuple[int, ...]) -> Json:
-    """Write a value that lies inside of these containers (by ``id``)."""
+    """Write a value that lies inside some containers (by ``id``)."""
     kind = type(value)
     if value is None or kind in (str, bool):
         return value
@@ -96,6 +96,7 @@ def _write(value: object, around: tuple[int, ...]) -> Json:
     if kind is tuple:
         return {_TAG: "tuple", "v": _write_all(value, value, around)}
     if kind in (set, frozenset):
+        # Sorted, so that equal sets have equal JSON: letter ids are digests of it.
         items = sorted(_write_all(value, value, around), key=_in_order)
         return {_TAG: kind.__name__, "v": items}
     writer = _WRITERS.get(kind)
@@ -121,7 +122,7 @@ def _in_order(data: Json) -> str:
 
 
 def _is_small(value: object) -> bool:
-    """Python refuses to turn much larger integers into text."""
+    """Return whether Python can write an integer as text; it refuses much larger ones."""
     return isinstance(value, int) and value.bit_length() <= _MOST_BITS
 
 
@@ -130,7 +131,7 @@ def _as_text(value: object) -> Json:
         return {_TAG: "repr", "type": value.kind, "v": value.text}
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     try:
-        text = "".join(("", repr(value)))  # a plain copy, if it is of a class of the user's
+        text = "".join(("", repr(value)))  # a plain str, even of a user's subclass of str
     except BaseException as error:  # noqa: BLE001 - any error of any user's __repr__
         text = f"<{kind}, whose repr raises {type(error).__name__}>"
     return {_TAG: "repr", "type": kind, "v": text[:_LONGEST_REPR]}
@@ -141,7 +142,7 @@ def _is_finite(value: object) -> bool:
 
 
 def _write_moment(moment: datetime.datetime) -> Json:
-    """A named zone is kept by its name, since the offset alone would not know of summer time."""
+    """Write a named zone by its name, since the offset alone has no summer time."""
     if isinstance(moment.tzinfo, ZoneInfo) and moment.tzinfo.key:
         local = moment.replace(tzinfo=None, fold=0).isoformat()
         return [local, moment.tzinfo.key, moment.fold]
@@ -156,7 +157,7 @@ def _read_moment(data: Json) -> datetime.datetime:
 
 
 def _write_time(moment: datetime.time) -> Json:
-    """A time of day does not know the offset of a named zone."""
+    """Return a time of day as text, or None: a named zone has no offset without a date."""
     lost = moment.tzinfo is not None and moment.utcoffset() is None
     return None if lost else moment.isoformat()
 
@@ -177,7 +178,7 @@ _WRITERS: dict[type, tuple[str, Callable[[Any], Json]]] = {
     datetime.time: ("time", _write_time),
     datetime.timedelta: ("timedelta", _write_span),
 }
-"""For a type its tag and how its content is written; None if this one cannot be."""
+"""For a type its tag and how to write its content; None if a value cannot be written."""
 
 _READERS: dict[str, Callable[[Json], Any]] = {
     "bytes": base64.b64decode,

@@ -8,10 +8,9 @@ from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.load import Load, SystemPacket
 from sparkstorm.planning.plan import Plan, Stage, StageKind
 from sparkstorm.processes.client import end_keeper
-from sparkstorm.state.log import ChunkStore, MemoryStore
-from sparkstorm.tasks.job import StageJob
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.state.stores import ChunkStore, MemoryStore
 from sparkstorm.tasks.report import Report
+from sparkstorm.tasks.worker import StageJob, Worker
 
 __all__ = ["Jobs", "Loads", "LocalJobs"]
 
@@ -58,7 +57,7 @@ class LocalJobs:
 
     def __init__(self, plan: Plan, stores: dict[str, MemoryStore] | None = None) -> None:
         self._plan = plan
-        self._workshop = Workshop(plan)
+        self._worker = Worker(plan)
         self._stores = {} if stores is None else stores
         self._runs = 0
         self._run = ""
@@ -91,7 +90,7 @@ class LocalJobs:
 
     def close(self) -> None:
         """Tell all bolts that the process ends, and end the processes that they keep."""
-        self._workshop.cleanup()
+        self._worker.cleanup()
         end_keeper(self._run)
 
     def _run_stage(
@@ -113,7 +112,7 @@ class LocalJobs:
 
     def _job(self, stage: Stage, partition: int, batch: BatchInfo) -> StageJob:
         return StageJob(
-            workshop=self._workshop,
+            worker=self._worker,
             stage=stage,
             partition=partition,
             batch=batch,

@@ -30,8 +30,7 @@ from sparkstorm.metrics import Statistics
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.hosted.task import HostedTask
-from sparkstorm.state.log import state_of
-from sparkstorm.tasks.report import LogLine
+from sparkstorm.state.image import state_of
 from sparkstorm.topology.graph import Topology
 
 __all__ = ["LocalRunner"]
@@ -65,7 +64,6 @@ class LocalRunner:
         files: keeps plans and outcomes; the files of an earlier run resume that run.
         jobs: runs the jobs, if not this thread.
         on_tap: gets tapped tuples, once they are committed; an error of the tap is only logged.
-        on_log: hears the lines that components log.
     """
 
     def __init__(
@@ -80,7 +78,6 @@ class LocalRunner:
         files: CheckpointFiles | None = None,
         jobs: Callable[[Plan], Jobs] | None = None,
         on_tap: Tap | None = None,
-        on_log: Callable[[LogLine], None] | None = None,
     ) -> None:
         self.plan: Plan = make_plan(
             topology, name=name, config=config, partitions=partitions, taps=taps
@@ -93,7 +90,6 @@ class LocalRunner:
             self._clock,
             run=secrets.token_hex(4),
             on_tap=on_tap,
-            on_log=on_log,
         )
         self._jobs: Jobs = LocalJobs(self.plan) if jobs is None else jobs(self.plan)
         self._driver = BatchDriver(self.coordinator, self.plan, self._clock)

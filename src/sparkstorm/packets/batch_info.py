@@ -1,4 +1,4 @@
-"""What every worker knows about the batch it works on: a frozen value, JSON between processes."""
+"""The facts of a batch, known to every worker: a frozen value, JSON between processes."""
 
 import bisect
 import json
@@ -17,20 +17,20 @@ __all__ = ["BatchInfo", "Purpose", "Retried"]
 
 
 class Purpose(StrEnum):
-    """What an action of a batch is run for."""
+    """The reason for an action of a batch."""
 
     BATCH = "batch"
-    """To be committed."""
+    """To commit the batch."""
     PROBE = "probe"
-    """To see whether it fails: it counts for nothing, and a task that fails is not tried again."""
+    """To see whether the action fails. The result is thrown away; Spark retries no task."""
     TRIAL = "trial"
-    """The same, but with Spark's retries of tasks."""
+    """Like a probe, but with Spark's retries of tasks."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """Roots that are not the first attempt at their messages."""
+    """Consecutive roots of a further attempt at their messages."""
 
     first: int
     count: int
@@ -44,12 +44,12 @@ class BatchInfo:
 
     Attributes:
         number: the batch's number.
-        time: when it was planned, in seconds since 1970; the same in a repeated run.
-        run: names the driver's life; tasks of an earlier one are not to be trusted.
-        ranges: the roots that begin in it.
-        retried: those of them that are retries.
-        excluded: those of them to leave out, because the batch failed with them; merged.
-        purpose: what this action of the batch is run for.
+        time: the time of planning, in seconds since 1970; the same in a repeated run.
+        run: the name of the driver's life; tasks of earlier lives are not trusted.
+        ranges: the roots that begin in the batch.
+        retried: the retries among the roots.
+        excluded: the roots to leave out, because the batch failed with them; merged.
+        purpose: the reason for this action of the batch.
     """
 
     number: int
@@ -61,29 +61,31 @@ class BatchInfo:
     purpose: Purpose = Purpose.BATCH
 
     def attempt(self, root: int) -> int:
-        """Which try a root is, counted from 1."""
+        """Return the number of a root's attempt, from 1."""
         index = bisect.bisect_right(self.retried, root, key=lambda r: r.first) - 1
+        # The ranges are sorted and disjoint, so only the last one that begins before the root can
+        # hold it.
         if index >= 0 and root < self.retried[index].first + self.retried[index].count:
             return self.retried[index].attempt
         return 1
 
     def last_attempt(self, roots: U64) -> int:
-        """The highest try that any of these roots is."""
+        """Return the highest attempt among the roots."""
         ranges = [RootRange(one.first, one.count) for one in self.retried]
         found = np.unique(locate(ranges, roots))
         return max((self.retried[which].attempt for which in found[found >= 0]), default=1)
 
     def attempts(self, roots: U64) -> NDArray[np.int64]:
-        """Which try each root is, counted from 1."""
+        """Return the number of each root's attempt, from 1."""
         which = locate([RootRange(r.first, r.count) for r in self.retried], roots)
         return np.array([*(r.attempt for r in self.retried), 1], np.int64)[which]
 
     def is_excluded(self, roots: U64) -> NDArray[np.bool_]:
-        """Which of these roots are to be left out."""
+        """Mark the excluded roots."""
         return locate(self.excluded, roots) >= 0
 
     def to_json(self) -> str:
-        """Return it as text for :meth:`from_json`."""
+        """Return the facts as text for :meth:`from_json`."""
         return json.dumps(
             {
                 "number": self.number,
@@ -98,7 +100,7 @@ class BatchInfo:
 
     @classmethod
     def from_json(cls, text: str) -> "BatchInfo":
-        """Build it from :meth:`to_json`'s text."""
+        """Return the facts from :meth:`to_json`'s text."""
         data = json.loads(text)
         return cls(
             number=data["number"],

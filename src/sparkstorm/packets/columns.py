@@ -1,4 +1,4 @@
-"""Columns of values: how tuples are kept between a component's lists and a packet's bytes."""
+"""Columns of values: the form of tuples between a component's lists and a packet's bytes."""
 
 import io
 import pickle
@@ -34,10 +34,10 @@ __all__ = [
 Rows: TypeAlias = NDArray[np.int64]
 
 _DICTIONARY_MIN_ROWS = 64
-"""Below this many rows a dictionary saves nothing."""
+"""With fewer rows a dictionary saves nothing."""
 
 _OBJECT_BYTES = 100
-"""A guess for a pickled value; what turns out larger is cut again."""
+"""A guess for a pickled value; larger bodies are cut again."""
 
 _EXACT: dict[type, pa.DataType] = {
     str: pa.string(),
@@ -46,13 +46,13 @@ _EXACT: dict[type, pa.DataType] = {
     bool: pa.bool_(),
     bytes: pa.binary(),
 }
-"""Python types that come back from Arrow as just what they were."""
+"""Python types whose values come back from Arrow unchanged."""
 
 
 class CoderError(Exception):
-    """Values do not fit their field; ``rows`` are the positions at fault.
+    """Values that do not fit their field; ``rows`` are their positions.
 
-    ``faults`` tells why of each of them: the message, unless they have their own.
+    ``faults`` has the reason for each row: the message, unless the row has its own.
     """
 
     def __init__(self, message: str, rows: Sequence[int]) -> None:
@@ -62,40 +62,40 @@ class CoderError(Exception):
 
     @classmethod
     def of(cls, faults: Mapping[int, str]) -> "CoderError":
-        """Return the error for rows that have each their own text; its message is the first."""
+        """Return the error for rows with a text each; the first text is the error's message."""
         error = cls(next(iter(faults.values())), [*faults])
         error.faults.update(faults)
         return error
 
     def within(self, place: str) -> "CoderError":
-        """Tell of each where it was."""
+        """Return the error with the place put before each reason."""
         return CoderError.of({row: f"{place}: {why}" for row, why in self.faults.items()})
 
 
 class Column(Protocol):
-    """The values of one field of many tuples."""
+    """The values of a field of many tuples."""
 
     def __len__(self) -> int: ...
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes the values take when encoded."""
+        """The approximate size of the encoded values, in bytes."""
         ...
 
     def take(self, rows: Rows) -> "Column":
-        """The values at these positions."""
+        """Return the values at these positions."""
         ...
 
     def slice(self, start: int, stop: int) -> "Column":
-        """The values from ``start`` to ``stop``."""
+        """Return the values from ``start`` up to ``stop``."""
         ...
 
     def to_list(self) -> list[Any]:
-        """The values as Python objects."""
+        """Return the values as Python objects."""
         ...
 
     def hashes(self) -> U64:
-        """The canonical hash of each value."""
+        """Return the canonical hash of each value."""
         ...
 
 
@@ -113,25 +113,25 @@ class ArrowColumn:
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes the values take when encoded."""
+        """The approximate size of the encoded values, in bytes."""
         return int(self.array.nbytes)
 
     def take(self, rows: Rows) -> "ArrowColumn":
-        """The values at these positions."""
+        """Return the values at these positions."""
         return ArrowColumn(self.array.take(pa.array(rows)))
 
     def slice(self, start: int, stop: int) -> "ArrowColumn":
-        """The values from ``start`` to ``stop``."""
+        """Return the values from ``start`` up to ``stop``."""
         return ArrowColumn(self.array.slice(start, stop - start))
 
     def to_list(self) -> list[Any]:
-        """The values as Python objects."""
+        """Return the values as Python objects."""
         values: list[Any] = self.array.to_pylist()
         kind = self.array.type
         return [_with_dicts(value, kind) for value in values] if _has_map(kind) else values
 
     def hashes(self) -> U64:
-        """The canonical hash of each value."""
+        """Return the canonical hash of each value."""
         try:
             return hash_array(self.array)
         except EmitError as error:
@@ -142,7 +142,7 @@ class ArrowColumn:
 class DictColumn:
     """Text with many repeats: each distinct value once, and a number per tuple.
 
-    Hashing and making Python strings then cost as much as there are *distinct* values.
+    The cost of hashing, and of making Python strings, grows with the *distinct* values alone.
     """
 
     __slots__ = ("dictionary", "indices")
@@ -156,19 +156,19 @@ class DictColumn:
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes the values take when encoded."""
+        """The approximate size of the encoded values, in bytes."""
         return int(self.indices.nbytes)
 
     def take(self, rows: Rows) -> "DictColumn":
-        """The values at these positions."""
+        """Return the values at these positions."""
         return DictColumn(self.dictionary, self.indices[rows])
 
     def slice(self, start: int, stop: int) -> "DictColumn":
-        """The values from ``start`` to ``stop``."""
+        """Return the values from ``start`` up to ``stop``."""
         return DictColumn(self.dictionary, self.indices[start:stop])
 
     def compact(self) -> "DictColumn":
-        """Drop the dictionary entries that no tuple uses."""
+        """Return the column without unused dictionary entries."""
         used = np.zeros(len(self.dictionary), np.bool_)
         used[self.indices] = True
         if used.all():
@@ -178,19 +178,20 @@ class DictColumn:
         return DictColumn(kept, renumbered[self.indices])
 
     def to_list(self) -> list[Any]:
-        """The values as Python objects."""
+        """Return the values as Python objects."""
+        # The None keeps numpy from making an array of strings, or of several dimensions.
         values = np.array([*self.dictionary.to_pylist(), None], dtype=object)
         picked: list[Any] = values[self.indices].tolist()
         return picked
 
     def hashes(self) -> U64:
-        """The canonical hash of each value."""
+        """Return the canonical hash of each value."""
         return hash_array(self.dictionary)[self.indices]
 
 
 @final
 class ObjectColumn:
-    """Any values that can be pickled."""
+    """Arbitrary picklable values."""
 
     __slots__ = ("values",)
 
@@ -202,23 +203,23 @@ class ObjectColumn:
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes the values take when encoded."""
+        """The approximate size of the encoded values, in bytes."""
         return _OBJECT_BYTES * len(self.values)
 
     def take(self, rows: Rows) -> "ObjectColumn":
-        """The values at these positions."""
+        """Return the values at these positions."""
         return ObjectColumn([self.values[row] for row in rows.tolist()])
 
     def slice(self, start: int, stop: int) -> "ObjectColumn":
-        """The values from ``start`` to ``stop``."""
+        """Return the values from ``start`` up to ``stop``."""
         return ObjectColumn(self.values[start:stop])
 
     def to_list(self) -> list[Any]:
-        """The values as Python objects."""
+        """Return the values as Python objects."""
         return self.values
 
     def hashes(self) -> U64:
-        """The canonical hash of each value."""
+        """Return the canonical hash of each value."""
         try:
             return hash_values(self.values)
         except EmitError as error:
@@ -226,26 +227,28 @@ class ObjectColumn:
 
 
 def make_column(field: Field, values: list[Any], *, repeats: bool = False) -> Column:
-    """Put a field's values into the column that carries them best.
+    """Put a field's values into the cheapest column that keeps them.
 
     Args:
-        field: the declaration; without a type any value goes.
-        values: one per tuple.
-        repeats: whether equal values are to be expected (a grouping's key).
+        field: the declaration; a field without a type takes any value.
+        values: a value per tuple.
+        repeats: whether to expect equal values (a grouping's key).
 
     Raises:
         CoderError: some values do not fit the declared type.
     """
+    # Arrow carries uniform built-in values without a declared type, too: quicker than pickles.
     array = _untyped_array(values) if field.type is None else _typed_array(field, values)
     if array is None:
         return ObjectColumn(values)
+    # Only keys of a grouping repeat often; for others the count of distinct values would be wasted.
     if repeats and len(array) >= _DICTIONARY_MIN_ROWS and pa.types.is_string(array.type):
         return _dictionary(array)
     return ArrowColumn(array)
 
 
 def rows_of(columns: Iterable[Column], count: int) -> Iterator[tuple[Any, ...]]:
-    """The tuples of which these are the columns; there may be tuples without any field."""
+    """Yield the tuples of these columns; tuples may have no field."""
     values = [column.to_list() for column in columns]
     return zip(*values, strict=True) if values else repeat((), count)
 
@@ -253,12 +256,12 @@ def rows_of(columns: Iterable[Column], count: int) -> Iterator[tuple[Any, ...]]:
 def pickled(values: list[Any]) -> bytes:
     """Pickle the values of an :class:`ObjectColumn`.
 
-    Equal values give equal bytes, also where one run of a task has one object twice and another
-    run has two equal ones (text out of a cache, say); so no tuple shares an object with another.
+    Equal values give equal bytes, even if a run of a task has the same object twice where another
+    run has two equal objects (text out of a cache, say). So no tuple shares an object with another.
     Only values that contain themselves are pickled in the usual way.
 
     Raises:
-        CoderError: some of them cannot be pickled, or not be read again.
+        CoderError: some values cannot be pickled, or not be read again.
     """
     buffer = io.BytesIO()
     pickler = NotingPickler(buffer)
@@ -274,7 +277,7 @@ def pickled(values: list[Any]) -> bytes:
 
 
 def _readable(values: list[Any], data: bytes) -> bytes:
-    """Return the pickle, after trying it: the reader could not fail one value alone as cheaply."""
+    """Return the pickle after a trial: a bad value can fail alone here, at less cost than later."""
     try:
         pickle.loads(data)  # noqa: S301 - our own
     except BaseException as error:  # of any user's __init__
@@ -298,7 +301,7 @@ def _pickled_with_references(values: list[Any]) -> bytes:
 
 
 def _rows_where(fails: Callable[[Any], object], values: Sequence[Any]) -> list[int]:
-    """The rows at fault; all of them if no single one is, so that dropping them helps."""
+    """Return the rows at fault; all rows if no single row is, so that dropping them helps."""
     return list(_faults(fails, values)) or list(range(len(values)))
 
 
@@ -325,7 +328,7 @@ def _has_map(kind: pa.DataType) -> bool:
 
 
 def _with_dicts(value: Any, kind: pa.DataType) -> Any:
-    """Turn the pairs that Arrow makes of a map into a dict, also inside of other values."""
+    """Turn Arrow's pairs of a map into a dict, also inside of other values."""
     if value is None or not _has_map(kind):
         return value
     if pa.types.is_map(kind):
@@ -339,6 +342,7 @@ def _dictionary(array: pa.Array) -> Column:
     if array.null_count:
         return ArrowColumn(array)
     encoded = array.dictionary_encode()
+    # With few repeats the numbers cost more than the dictionary saves.
     if 2 * len(encoded.dictionary) > len(array):
         return ArrowColumn(array)
     return DictColumn(encoded.dictionary, encoded.indices.to_numpy())
@@ -382,7 +386,7 @@ def _misfit(field: Field, value: Any) -> str:
 
 
 def _too_large(field: Field, starts: Sequence[int], count: int) -> CoderError:
-    """The longest piece may stay."""
+    """Return the error for values too large for an array; the longest piece may stay."""
     first, stop = max(pairwise([*starts, count]), key=lambda span: span[1] - span[0])
     rows = [*range(first), *range(stop, count)]
     return CoderError(f"field {field.name!r} ({field.type}): too large for one array", rows)

@@ -1,4 +1,4 @@
-"""The bytes of columns: how a packet's values and numbers are encoded."""
+"""The bytes of columns: the encoding of a packet's values and numbers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
@@ -12,10 +12,10 @@ from sparkstorm.packets.columns import ArrowColumn, Column, DictColumn, ObjectCo
 __all__ = ["Loads", "decode_columns", "encode_column", "narrow", "widen"]
 
 _DICTIONARY, _ARROW, _PICKLE = (letter.ljust(8, b"\0") for letter in (b"d", b"a", b"p"))
-"""How a column is encoded; eight bytes, so that what follows stays aligned for Arrow."""
+"""A column's encoding; eight bytes, so that the bytes behind stay aligned for Arrow."""
 
 Loads: TypeAlias = Callable[[memoryview], list[Any]]
-"""Reads a pickled list, from our own worker."""
+"""Reads a pickled list, written by our own worker."""
 
 
 def encode_column(column: Column) -> list[bytes]:
@@ -33,7 +33,7 @@ def encode_column(column: Column) -> list[bytes]:
 
 
 def decode_columns(parts: Sequence[memoryview], count: int, load: Loads) -> Iterator[Column]:
-    """Decode columns of so many values."""
+    """Decode columns of ``count`` values."""
     waiting = iter(parts)
     for part in waiting:
         encoding, data = bytes(part[:8]), part[8:]
@@ -61,10 +61,10 @@ def _read_arrow(part: memoryview) -> pa.Array:
 
 
 def narrow(numbers: NDArray[Any]) -> bytes:
-    """Encode numbers that are not negative."""
+    """Encode non-negative numbers, each in as few bytes as the largest needs."""
     return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0)))).tobytes()
 
 
 def widen(part: memoryview, count: int) -> NDArray[Any]:
-    """Decode so many numbers."""
+    """Decode ``count`` numbers."""
     return np.frombuffer(part, f"<u{len(part) // count}" if count else np.uint8)

@@ -1,7 +1,7 @@
-"""Leave tuples out that belong to messages which a batch is run again without.
+"""Leave out the tuples of excluded messages, without which a batch is run again.
 
-The first stage does not read such messages. But Spark keeps what finished stages of a failed job
-have written and uses it in the next one, so that later stages may still be handed their tuples.
+The first stage does not read such messages. But Spark keeps the output of finished stages of a
+failed job and uses the output in the next job, so later stages may still receive such tuples.
 """
 
 from collections.abc import Iterable
@@ -26,14 +26,15 @@ _TORN = Failure(
 def leave_out(
     packets: Iterable[Packet], batch: BatchInfo, groves: Groves
 ) -> tuple[list[Packet], FailedRoots]:
-    """Return DATA packets without the tuples of excluded roots; nothing in them is read.
+    """Return DATA packets without the tuples of excluded roots, and the torn roots; read no value.
 
-    A value that cannot be read may be why its root is excluded. A tuple that also belongs to
-    another root is left out all the same. Such a root fails at once: its tree can
-    no longer complete, and while a bolt holds another tuple of it, nothing else would end it.
-    That is a try of its message, else messages that fail only together would come for ever.
+    An unreadable value may be the very cause of an exclusion, so nothing is decoded. A tuple that
+    also belongs to another root is left out too, and tears the other root's tree: the tree can
+    never complete, and might stay open for ever by another held tuple. So the torn root fails at
+    once. The failure counts as an attempt of its message; otherwise messages that fail only
+    together would come for ever.
 
-    The tuple of a grove that did not arrive goes, too: nobody could say what it belongs to.
+    The tuple of a grove that did not arrive is left out as well: nobody can tell its roots.
     """
     kept: list[Packet] = []
     torn = [np.empty(0, np.uint64)]
@@ -45,7 +46,7 @@ def leave_out(
 
 
 def _leave_out(packet: Packet, batch: BatchInfo, groves: Groves) -> tuple[Packet, U64]:
-    """Return a packet without those tuples, itself if it has none, and their other roots."""
+    """Return a packet without excluded tuples (itself if there are none), and their other roots."""
     lineage = packet.lineage()
     known = groves.knows(lineage.roots)
     excluded = known.copy()

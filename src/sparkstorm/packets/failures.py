@@ -1,4 +1,4 @@
-"""Failed roots as they travel: each cause once, each line of their tracebacks once."""
+"""Failed roots as bytes: each cause once, each line of a traceback once."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ __all__ = ["pack_failed", "unpack_failed"]
 
 
 def pack_failed(failed: FailedRoots) -> list[bytes]:
-    """Return failed roots as parts of a packet or a file: three of them.
+    """Return failed roots as three parts of a packet or a file.
 
     >>> from sparkstorm import Reason
     >>> failed = FailedRoots.alike(np.arange(9, dtype=np.uint64), Failure(reason=Reason.LOST))
@@ -29,7 +29,7 @@ def pack_failed(failed: FailedRoots) -> list[bytes]:
 
 
 def unpack_failed(parts: Sequence[memoryview | bytes]) -> FailedRoots:
-    """Return what :func:`pack_failed` has packed."""
+    """Return the failed roots from :func:`pack_failed`'s parts."""
     head = json.loads(bytes(parts[0]))
     roots, which = (widen(memoryview(part), head["count"]) for part in parts[1:3])
     base = np.uint64(head["base"])

@@ -1,4 +1,4 @@
-"""Values into arrays of their declared types: as they are, or not at all."""
+"""Arrays of a declared type: values go in unchanged, or not at all."""
 
 import datetime
 import math
@@ -14,7 +14,7 @@ from sparkstorm.texts.user_errors import is_of_value
 __all__ = ["Piece", "fitting_array", "fitting_pieces", "joined"]
 
 Piece: TypeAlias = tuple[int, pa.Array | None]
-"""The row where it starts, and its values; None for a single row that does not fit."""
+"""The first row of some values, and their array; None for a single row that does not fit."""
 
 _MOMENTS = (datetime.datetime, np.datetime64)
 _LARGEST_FLOAT = float(np.finfo(np.float32).max)
@@ -22,10 +22,10 @@ _TEXT = (str, bytes, bytearray, memoryview)
 
 
 def fitting_array(kind: pa.DataType, values: list[Any]) -> pa.Array:
-    """Encode values of one type.
+    """Encode values of a type.
 
     Raises:
-        Exception: Arrow refuses some, or would change them. A value's own methods may raise, too.
+        Exception: Arrow refuses some values or would change them, or a value's own methods raise.
     """
     # First, for pyarrow makes a map of [None] that aborts the process when it is read, or nested.
     if not _keeps(kind, values):
@@ -34,9 +34,9 @@ def fitting_array(kind: pa.DataType, values: list[Any]) -> pa.Array:
 
 
 def fitting_pieces(kind: pa.DataType, values: list[Any], start: int = 0) -> Iterator[Piece]:
-    """Encode what does not fit as a whole: halves of it, and halves of these, down to one row.
+    """Encode values in pieces: halve them until each piece fits, down to a single row.
 
-    Arrow takes one shape of structs at a time, dicts or tuples or pairs, though it takes each.
+    Arrow takes structs as dicts, tuples or pairs, but only a single shape per array.
     """
     try:
         yield start, fitting_array(kind, values)
@@ -52,7 +52,7 @@ def fitting_pieces(kind: pa.DataType, values: list[Any], start: int = 0) -> Iter
 
 
 def joined(arrays: Sequence[pa.Array]) -> pa.Array | None:
-    """Return one array of all; None if they are too large for that."""
+    """Return one array of all pieces; None if they are too large for an array."""
     try:
         return pa.concat_arrays(arrays)
     except (pa.ArrowException, TypeError):
@@ -60,15 +60,16 @@ def joined(arrays: Sequence[pa.Array]) -> pa.Array | None:
 
 
 def _keeps(kind: pa.DataType, values: Sequence[Any]) -> bool:
-    """Whether Arrow leaves these values as they are, if it takes them; raises for some it refuses.
+    """Whether Arrow would keep these values unchanged; raises for some values that Arrow refuses.
 
-    It cuts the fraction off an integer, the time off a date and unknown members off a struct,
-    takes numbers for dates and too large ones for infinity, and text for a list of its letters,
-    all without a word.
+    Without a word Arrow cuts the fraction off an integer, the time off a date and unknown members
+    off a struct. Arrow also takes numbers for dates, large numbers for infinity, and text for a
+    list of letters.
     """
     if not (pa.types.is_nested(kind) or pa.types.is_primitive(kind)) or kind == pa.float64():
         return True
     types = set(map(type, values))
+    # None is the null of every Arrow type.
     types.discard(type(None))
     if pa.types.is_nested(kind):
         present = [value for value in values if value is not None]
@@ -86,7 +87,7 @@ def _keeps(kind: pa.DataType, values: Sequence[Any]) -> bool:
 
 
 def _is_no_collection(kind: type) -> bool:
-    """Whether these are whole (text), may be endless (iterators), or lose their keys in Arrow."""
+    """Whether values are whole (text), may be endless (iterators), or lose keys in Arrow."""
     if issubclass(kind, Mapping):
         return not issubclass(kind, dict | pa.Scalar)
     return issubclass(kind, _TEXT) or not hasattr(kind, "__len__")
@@ -101,6 +102,7 @@ def _keeps_inner(kind: pa.DataType, values: Sequence[Any]) -> bool:
 
 
 def _keeps_entries(kind: pa.DataType, values: Sequence[Any]) -> bool:
+    # A map's value may be a dict or a sequence of pairs.
     dicts = [value for value in values if isinstance(value, dict)]
     others = [value for value in values if not isinstance(value, dict)]
     pairs = list(chain.from_iterable(others))

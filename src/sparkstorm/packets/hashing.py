@@ -1,8 +1,8 @@
 """The canonical hash of fields grouping: the same in every process, on every platform.
 
-Version 1. Numbers that are equal hash equal, whatever their type: ``1``, ``1.0``, ``True`` and
+Version 1. Equal numbers have equal hashes, whatever their type: ``1``, ``1.0``, ``True`` and
 ``Decimal(1)`` go to the same task. Text hashes as its UTF-8 bytes. :func:`hash_value` is the
-definition; :func:`hash_array` does the same for Arrow arrays at vector speed.
+definition; :func:`hash_array` computes the same for Arrow arrays at vector speed.
 """
 
 import datetime
@@ -36,7 +36,7 @@ _BYTES, _INTEGER, _FLOAT, _DATE, _TIME, _TUPLE = (
 )
 _NONE = 0xFF51AFD7ED558CCD
 _PRIME = (1 << 61) - 1
-"""Integers that no float and no 64 bits can hold are hashed by their remainder."""
+"""Integers beyond floats and 64 bits are hashed by their remainder."""
 _SHORT = 64
 """Bytes up to this length are mixed in words of eight; longer ones by BLAKE2b."""
 
@@ -46,7 +46,7 @@ _EPOCH_NAIVE = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - for naive values
 
 
 def hash_value(value: Any) -> int:
-    """Return the 64-bit hash of one value.
+    """Return the 64-bit hash of a value.
 
     Raises:
         EmitError: the value has no stable hash.
@@ -78,6 +78,7 @@ def _hash(value: Any) -> int:
         return _hash_float(float(value))
     if isinstance(value, decimal.Decimal):
         return _hash_decimal(value)
+    # Before dates, because a datetime is a date, too. With a zone, the moment alone counts.
     if isinstance(value, datetime.datetime):
         if value.utcoffset() is None:
             since = value.replace(tzinfo=None) - _EPOCH_NAIVE
@@ -116,7 +117,7 @@ def hash_array(array: pa.Array) -> U64:
 
 
 def hash_values(values: Sequence[Any]) -> U64:
-    """Return the hashes of any values, one by one."""
+    """Return the hashes of arbitrary values, one by one."""
     return np.fromiter((hash_value(value) for value in values), np.uint64, len(values))
 
 
@@ -148,6 +149,7 @@ def _hash_integer(value: int) -> int:
         as_float = float(value)
     except OverflowError:
         return _mix(value % _PRIME ^ _INTEGER)
+    # An integer that a float holds exactly must hash as the float does.
     return _hash_float_bits(as_float) if int(as_float) == value else _mix(value % _PRIME ^ _INTEGER)
 
 
@@ -163,7 +165,7 @@ def _hash_float_bits(value: float) -> int:
 
 
 def _hash_decimal(value: decimal.Decimal) -> int:
-    """Hash the number itself: no context, no precision of the thread plays a part."""
+    """Hash the number itself, independent of the thread's decimal context and precision."""
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):  # an infinity, or not a number
         return _hash_float(math.nan if value.is_nan() else float(value))
@@ -211,6 +213,7 @@ def _mix_words(
     hashes: U64, data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> None:
     """Mix the first, second, … word of eight bytes of all values in turn, in place."""
+    # The last value is read in whole words too, so there must be bytes behind it.
     padded = np.zeros((len(data) + 23) // 8 * 8, np.uint8)
     padded[: len(data)] = data
     words = padded.view("<u8")

@@ -1,4 +1,4 @@
-"""The inbox: what one task received in one batch, and what became of each tuple."""
+"""The inbox: the tuples that a task received in a batch, and the fate of each."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, final
@@ -21,12 +21,12 @@ from sparkstorm.verdicts import Failure
 __all__ = ["ACKED", "FAILED", "OPEN", "Inbox", "PacketOrigin"]
 
 OPEN, ACKED, FAILED = 0, 1, 2
-"""What became of a tuple; a byte each."""
+"""The fate of a tuple, a byte each."""
 
 
 @final
 class PacketOrigin:
-    """What the tuples of one packet share (:class:`sparkstorm.tuples.Origin`)."""
+    """The facts shared by the tuples of a packet (:class:`sparkstorm.tuples.Origin`)."""
 
     __slots__ = ("component", "inbox", "index_of", "names", "stream", "task")
 
@@ -39,17 +39,17 @@ class PacketOrigin:
         self.task = task
 
     def identity(self, index: int) -> str:
-        """The tuple's id as text; empty when it is not tracked."""
+        """Return the tuple's id as text; empty for an untracked tuple."""
         shares = self.inbox.pairs_of(index)[1]
         return str(shares[0]) if shares and shares[0] else ""
 
     def attempt(self, index: int) -> int:
-        """Which try of its message this tuple belongs to."""
+        """Return the attempt number of the tuple's message."""
         return self.inbox.attempt(index)
 
 
 class _Adopted(NamedTuple):
-    """A tuple of an earlier batch: its roots with their shares, and which try it is."""
+    """A tuple of an earlier batch: its roots with their shares, and its attempt."""
 
     roots: tuple[int, ...]
     shares: tuple[int, ...]
@@ -58,13 +58,19 @@ class _Adopted(NamedTuple):
 
 @final
 class Inbox:
-    """The tuples of one task in one batch, numbered in the order in which they are executed.
+    """The tuples of a task in a batch, numbered in the order of their execution.
 
-    Behind those that were received (``received`` of them) come those that the task held since an
-    earlier batch and has asked for: the adopted ones. ``others`` lists those that the running
-    ``execute`` acked although they are not its own input, so that these acks can be taken back.
-    ``unread`` says of tuples that could not be read, and so were not executed, why.
-    ``anchor_lists`` are the inputs of what was emitted with several anchors: each list once.
+    The first ``received`` tuples came in packets. Behind them come the *adopted* tuples: the task
+    held them since an earlier batch and has asked for them.
+
+    Attributes:
+        lineage: the lineage of the received tuples.
+        status: the fate of each tuple.
+        others: tuples acked by the running ``execute`` beside its own input; the task takes these
+            acks back if the call raises.
+        unread: for each tuple that could not be read, and was not executed, the reason.
+        anchor_lists: the inputs of tuples emitted with several anchors, each list once.
+        resets: the tuples whose time-out starts anew.
     """
 
     __slots__ = (
@@ -99,6 +105,7 @@ class Inbox:
         self.batch = batch
         self.lineage = Lineage.concat([packet.lineage() for packet in packets])
         self.received = len(self.lineage)
+        # Bytes, because a whole inbox is acked or searched at once.
         self.status = bytearray(self.received)
         self._adopted: list[_Adopted] = []
         self._attempts: dict[int, int] = {}
@@ -112,20 +119,20 @@ class Inbox:
 
     @classmethod
     def empty(cls) -> "Inbox":
-        """An inbox that no tuple belongs to."""
+        """Return an inbox without tuples."""
         return cls((), 0, BatchInfo(number=-1))
 
     def __len__(self) -> int:
         return len(self.status)
 
     def adopt(self, roots: tuple[int, ...], shares: tuple[int, ...], attempt: int) -> int:
-        """Take in a tuple that was held since an earlier batch; return its position."""
+        """Add a tuple held since an earlier batch; return its position."""
         self._adopted.append(_Adopted(roots, shares, attempt))
         self.status.append(OPEN)
         return len(self.status) - 1
 
     def with_adopted(self) -> Lineage:
-        """The lineage of all tuples, the adopted ones included."""
+        """Return the lineage of all tuples, the adopted included."""
         if not self._adopted:
             return self.lineage
         counts = [len(one.roots) for one in self._adopted]
@@ -139,30 +146,30 @@ class Inbox:
         return Lineage.concat([self.lineage, adopted.simplified()])
 
     def pairs_of(self, index: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The roots (or groves) of one tuple, and its share of each."""
+        """Return the roots (or groves) of a tuple, and its share of each."""
         if index < self.received:
             return self.lineage.pairs_at(index)
         adopted = self._adopted[index - self.received]
         return adopted.roots, adopted.shares
 
     def attempt(self, index: int) -> int:
-        """Which try of its message a tuple belongs to."""
+        """Return the attempt number of a tuple's message."""
         if index >= self.received:
             return self._adopted[index - self.received].attempt
         return max((self._attempt_of(root) for root in self.pairs_of(index)[0]), default=1)
 
     def fields(self, names: tuple[str, ...]) -> Fields:
-        """The fields of these names; the same object for all tuples of this batch."""
+        """Return the fields of these names: the same object for all tuples of the batch."""
         found = self._fields.get(names)
         if found is None:
             found = self._fields[names] = Fields(names)
         return found
 
     def deliveries(self, plan: Plan) -> Iterator[tuple[PacketOrigin, int, Iterator[Any]]]:
-        """Decode packet by packet: the origin, the first one's position, and the tuples' values.
+        """Decode packet by packet: yield the origin, the first tuple's position, and the values.
 
-        The caller makes the tuples, one at a time, and passes over those that are ``unread``: this
-        is the innermost loop of everything.
+        The caller makes the tuples, each when its turn comes, and skips the ``unread``: this is the
+        innermost loop of a task.
         """
         start = 0
         for packet in self._packets:
@@ -177,29 +184,30 @@ class Inbox:
             start += packet.count
 
     def tuples(self, plan: Plan) -> Iterator[Tuple]:
-        """Decode all tuples that can be read."""
+        """Yield all readable tuples."""
         for origin, start, delivered in self.deliveries(plan):
             for index, values in enumerate(delivered, start):
                 if index not in self.unread:
                     yield Tuple(values, origin, index)
 
     def anchors_of(self, parent: Parent) -> tuple[int, ...]:
-        """The inputs that a tuple with this parent is anchored to."""
+        """Return the inputs that anchor a tuple with this parent."""
         if parent >= 0:
             return (parent,)
         return () if parent == NO_PARENT else self.anchor_lists[parent_of_list(parent)]
 
     def ack_rest(self) -> None:
-        """Mark all tuples as acked that did not fail."""
+        """Mark all tuples as acked but the failed."""
         self.status[:] = self.status.replace(bytes([OPEN]), bytes([ACKED]))
 
     def fail(self, index: int, failure: Failure) -> None:
         """Mark a tuple as failed."""
         self.status[index] = FAILED
+        # A batch of a million failures must not carry a million texts to the driver.
         self.failures[index] = self._causes.share(failure)
 
     def unack_others(self) -> list[int]:
-        """Take back the acks of others that the running ``execute`` gave; return the tuples."""
+        """Reopen the tuples of ``others``, and return them."""
         taken = self.others.copy()
         self.others.clear()
         for index in taken:
@@ -207,32 +215,32 @@ class Inbox:
         return taken
 
     def open_ones(self) -> list[int]:
-        """The tuples that were neither acked nor failed."""
+        """Return the tuples that are neither acked nor failed."""
         found: list[int] = np.flatnonzero(self.marks(OPEN)).tolist()
         return found
 
     def marks(self, state: int) -> NDArray[np.bool_]:
-        """Which tuples are in this state."""
+        """Mark the tuples in this state."""
         marks: NDArray[np.bool_] = np.frombuffer(bytes(self.status), np.uint8) == state
         return marks
 
     def are_open(self, indexes: NDArray[np.int64]) -> bool:
-        """Whether all of these tuples were neither acked nor failed."""
+        """Whether all of these tuples are neither acked nor failed."""
         return not np.frombuffer(self.status, np.uint8)[indexes].any()
 
     def open_roots(self) -> NDArray[np.uint64]:
-        """The roots of the open tuples that were received; the ledger knows those of the others."""
+        """Return the roots of open tuples that were received; the ledger knows the others."""
         indexes = np.flatnonzero(self.marks(OPEN)[: self.received])
         return self.groves.roots_of(self.lineage.roots[self.lineage.pairs_of(indexes)[1]])
 
     def reset_roots(self) -> NDArray[np.uint64]:
-        """The roots whose time-out starts anew."""
+        """Return the roots whose time-out starts anew."""
         lineage = self.with_adopted()
         pairs = lineage.pairs_of(np.array(self.resets, np.int64))[1]
         return self.groves.roots_of(lineage.roots[pairs])
 
     def failed(self) -> FailedRoots:
-        """The failed roots, with the first reason of each."""
+        """Return the failed roots, each with its first failure."""
         indexes = np.array(sorted(self.failures), np.int64)
         lineage = self.with_adopted()
         position, pair = lineage.pairs_of(indexes)

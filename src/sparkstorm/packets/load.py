@@ -11,7 +11,7 @@ __all__ = ["Load", "SystemPacket"]
 @final
 @dataclass(frozen=True, slots=True)
 class SystemPacket:
-    """A packet that the engine itself sends to a task: roots that have ended, a tick."""
+    """A packet from the engine to a task: ended roots, or a tick."""
 
     target: int
     packet: bytes
@@ -20,18 +20,18 @@ class SystemPacket:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Messages of one spout task that a partition reads: a split, or the tuples themselves.
+    """Messages of a spout task that a partition reads: a split, or the tuples themselves.
 
     Attributes:
         component: the spout.
-        task: its task.
-        stream: the stream that they are emitted to.
-        lane: a number of its own among the loads of this task in this batch.
-        count: how many messages.
-        first: the root of the first one, the others follow; None if untracked.
-        split: what to read, for a partitioned spout.
+        task: the spout's task.
+        stream: the stream of the messages.
+        lane: the load's number among the task's loads in this batch.
+        count: the number of messages.
+        first: the root of the first message, the others follow; None if untracked.
+        split: the split to read, for a partitioned spout.
         packet: the tuples as a packet, for a hosted spout.
-        direct: the tasks picked by ``emit_direct``, as bytes of int32.
+        direct: the target tasks of ``emit_direct``, as bytes of int32.
     """
 
     component: str

@@ -1,4 +1,4 @@
-"""Packets: what one task sends to another in one go. Encoded and decoded here and in ``encoding``.
+"""Packets: all that a task sends to another in one go; encoded here and in ``encoding``.
 
 Layout, little-endian: a fixed head, then length-prefixed parts, each padded to eight bytes.
 
@@ -7,16 +7,16 @@ DATA       lineage (by ``tracking``), then one or two parts per column: encoding
 ENTRIES    roots, deltas                           contributions to ack vals
 HOLD       roots                                   roots of which a bolt holds a tuple
 RESET      roots                                   roots whose time-out starts anew
-NOTES      JSON, roots, numbers                    roots that failed: causes, and which each has
+NOTES      JSON, roots, numbers                    failed roots: the causes, and each root's cause
 FATAL      JSON failure                            a fault that must stop the topology
 OUTCOME    bytes                                   an acker's result, for the driver
-ENDED      roots                                   roots that ended without what is held of them
+ENDED      roots                                   roots that ended while a task holds tuples
 GROVES     ids, counts, firsts, steps              pieces of groves that DATA packets name
 =========  ==================================================================================
 
-Packets are reproducible: the same content gives the same bytes, and nothing timed goes in.
-Roots and other whole numbers are narrow: they take as few bytes each as the largest of them needs,
-counted from ``base``. Every byte is copied some ten times on its way through Spark.
+Packets are reproducible: the same content gives the same bytes, and no time goes in. Roots and
+other whole numbers are narrow: each takes as few bytes as the largest needs, counted from
+``base``. Spark copies every byte some ten times on its way.
 """
 
 import pickle
@@ -60,18 +60,20 @@ _HEAD = struct.Struct("<BBBxHHiiIIQ")
 _VERSION = 1
 
 _LOW_BITS = 32
-"""The head has the sequence in two parts, the upper one where there once were zeros: each load of a
-task has a million numbers of its own, and a batch may hold more than 4,095 loads."""
+"""The bits of a sequence number in the head's lower part; the rest stands further up.
+
+Each load of a task has a million numbers of its own, and a batch may have more than 4,095 loads.
+"""
 
 DRIVER = 0
 """The target of packets for the driver: taps, outcomes. Task numbers start at 1."""
 
 ENGINE = -1
-"""The source of packets that the engine itself sends: Storm's number of the system's task."""
+"""The source of the engine's own packets: Storm's number of the system's task."""
 
 
 class Kind(IntEnum):
-    """What a packet holds."""
+    """The kind of a packet's content."""
 
     DATA = 1
     ENTRIES = 2
@@ -85,12 +87,12 @@ class Kind(IntEnum):
 
 
 class Tracking(IntEnum):
-    """How a DATA packet carries its tuples' lineage."""
+    """The form of the lineage in a DATA packet."""
 
     NONE = 0
-    """Untracked: no ids, no rows for the ackers."""
+    """Untracked: no ids, no entries for the ackers."""
     SEEDED = 1
-    """Consecutive roots from ``base``, the share of each is its seed: nothing is carried."""
+    """Consecutive roots from ``base`` with their seeds as shares: the packet carries neither."""
     SIMPLE = 2
     """A root and a share per tuple."""
     MULTI = 3
@@ -113,7 +115,7 @@ class PacketHead:
 
     @property
     def order(self) -> tuple[int, int]:
-        """Packets are run in this order, so that Spark's order of arrival does not matter."""
+        """The sort key of packets: tasks do not depend on Spark's order of arrival."""
         return self.source, self.sequence
 
 
@@ -121,6 +123,7 @@ def read_head(data: bytes) -> PacketHead:
     """Decode the head of a packet."""
     fields = _HEAD.unpack_from(data)
     version, kind, tracking, stream, high, target, source, low, count, base = fields
+    # Executors of another version of the package could otherwise misread packets quietly.
     if version != _VERSION:
         raise InternalError(f"a packet of version {version} came in; this is {_VERSION}")
     sequence = high << _LOW_BITS | low
@@ -130,9 +133,9 @@ def read_head(data: bytes) -> PacketHead:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packet:
-    """One packet, decoded as far as its parts; ``body`` is decoded by the method that fits.
+    """A packet, decoded down to its parts; the method for the packet's kind decodes the rest.
 
-    Of a DATA packet's tuples only those ``kept`` are shown: None for all of them.
+    A DATA packet shows the tuples in ``kept`` alone; None for all.
     """
 
     head: PacketHead
@@ -146,11 +149,11 @@ class Packet:
 
     @property
     def count(self) -> int:
-        """How many tuples a DATA packet shows."""
+        """The number of tuples that a DATA packet shows."""
         return self.head.count if self.kept is None else len(self.kept)
 
     def keep(self, rows: Rows) -> "Packet":
-        """Show only these of a DATA packet's tuples; nothing is read for it."""
+        """Return the DATA packet with these tuples alone, without decoding any value."""
         return replace(self, kept=rows if self.kept is None else self.kept[rows])
 
     @property
@@ -162,16 +165,16 @@ class Packet:
         return not (is_narrow and self.head.base < GROVE) and has_groves(self._roots())
 
     def lineage(self) -> Lineage:
-        """The lineage of a DATA packet's tuples."""
+        """Return the lineage of a DATA packet's tuples."""
         lineage = self._lineage()
         return lineage if self.kept is None else lineage.take(self.kept)
 
     def columns(self) -> list[Column]:
-        """The columns of a DATA packet."""
+        """Return the columns of a DATA packet."""
         return self._columns(pickle.loads)
 
     def read(self) -> tuple[list[Column], dict[int, tuple[int, str]]]:
-        """The columns, and for each row that cannot be read: the first such column, and why."""
+        """Return the columns, and for each unreadable row its first bad column and the reason."""
         try:
             return self.columns(), {}
         except BaseException as error:  # of any user's class
@@ -205,11 +208,11 @@ class Packet:
         return columns if self.kept is None else [column.take(self.kept) for column in columns]
 
     def roots(self) -> U64:
-        """The roots of a HOLD, RESET or ENDED packet."""
+        """Return the roots of a HOLD, RESET or ENDED packet."""
         return _u64(self.parts[0])
 
     def entries(self) -> Entries:
-        """The entries of an ENTRIES packet."""
+        """Return the entries of an ENTRIES packet."""
         count = self.head.count
         roots = widen(self.parts[0], count).astype(np.uint64) + np.uint64(self.head.base)
         deltas = _u64(self.parts[1])
@@ -218,7 +221,7 @@ class Packet:
         return Entries(roots, deltas)
 
     def pieces(self) -> Pieces:
-        """The pieces of a GROVES packet."""
+        """Return the pieces of a GROVES packet."""
         ids, firsts = _u64(self.parts[0]), _u64(self.parts[2])
         counts = widen(self.parts[1], len(ids)).astype(np.int64)
         steps = np.cumsum(widen(self.parts[3], int(counts.sum())), dtype=np.uint64)
@@ -226,11 +229,11 @@ class Packet:
         return Pieces(ids, counts, steps + np.repeat(before, counts))
 
     def failed(self) -> FailedRoots:
-        """The failed roots of a NOTES packet."""
+        """Return the failed roots of a NOTES packet."""
         return unpack_failed(self.parts)
 
     def payload(self) -> bytes:
-        """The bytes of a FATAL packet."""
+        """Return the bytes of a FATAL packet."""
         return bytes(self.parts[0])
 
     def _roots(self) -> U64:
@@ -256,7 +259,7 @@ class Body:
         """Encode columns by field.
 
         Raises:
-            CoderError: some values cannot be sent; the field is named.
+            CoderError: some values cannot be sent; the message names the field.
         """
         parts: list[bytes] = []
         for name, column in columns.items():
@@ -275,22 +278,23 @@ class Body:
 @final
 @dataclass(slots=True)
 class PacketWriter:
-    """Encodes the packets of one task in one batch, numbering them in order."""
+    """Encodes the packets of a task in a batch, and numbers them in order."""
 
     source: int
     sequence: int = 0
 
     def data(self, *, stream: int, target: int, body: Body, lineage: Lineage) -> bytes:
-        """Encode tuples of one stream for one task."""
+        """Encode tuples of a stream for a task."""
         tracking, base, parts = _encode_lineage(lineage)
         return self._write(
             Kind.DATA, parts + body.parts, tracking, stream, target, body.count, base
         )
 
     def groves(self, target: int, pieces: Pieces) -> bytes:
-        """Encode pieces of groves for one task; each needs one root at least."""
+        """Encode pieces of groves for a task; each piece has a root at least."""
         starts = np.cumsum(pieces.counts) - pieces.counts
         steps = np.diff(pieces.roots, prepend=pieces.roots[:1])
+        # The first root of each piece travels whole, in a part of its own.
         steps[starts] = 0
         parts = [
             pieces.ids.tobytes(),
@@ -301,7 +305,7 @@ class PacketWriter:
         return self._write(Kind.GROVES, parts, target=target, count=len(pieces.ids))
 
     def entries(self, target: int, entries: Entries) -> bytes:
-        """Encode contributions for an acker; where all roots of a grove get the same, it once."""
+        """Encode contributions for an acker. A run of equal deltas (a grove's) is sent once."""
         base, roots = _narrow_roots(entries.roots)
         parts = [roots, *_encode_deltas(entries.deltas)]
         return self._write(Kind.ENTRIES, parts, target=target, count=len(entries), base=base)
@@ -332,12 +336,14 @@ class PacketWriter:
         head = _HEAD.pack(
             _VERSION, kind, tracking, stream, high, target, self.source, low, count, base
         )
+        # The number orders a task's packets at the receiver.
         self.sequence += 1
         return b"".join([head, *(piece for part in parts for piece in _padded(part))])
 
 
 def _encode_deltas(deltas: U64) -> list[bytes]:
     starts = np.flatnonzero(np.diff(deltas, prepend=~deltas[:1]))
+    # Short runs cost more with their lengths than the deltas alone.
     if 2 * len(starts) > len(deltas):
         return [deltas.tobytes()]
     return [deltas[starts].tobytes(), narrow(np.diff(starts, append=len(deltas)))]
@@ -348,6 +354,7 @@ def _encode_lineage(lineage: Lineage) -> tuple[Tracking, int, list[bytes]]:
         return Tracking.NONE, 0, []
     if lineage.offsets is None:
         first, last = int(lineage.roots[0]), int(lineage.roots[-1])
+        # The usual lineage of a spout's messages: 16 bytes a tuple saved.
         if last - first == len(lineage) - 1 and _is_seeded(lineage):
             return Tracking.SEEDED, first, []
     base, roots = _narrow_roots(lineage.roots)
@@ -377,7 +384,7 @@ def _split(body: memoryview) -> Iterator[memoryview]:
 
 
 def _narrow_roots(roots: U64) -> tuple[int, bytes]:
-    """The smallest root, and how far each is from it."""
+    """Return the smallest root, and the distances of all roots from the smallest, as bytes."""
     base = int(roots.min()) if len(roots) else 0
     return base, narrow(roots - np.uint64(base))
 

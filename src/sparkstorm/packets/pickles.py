@@ -1,4 +1,4 @@
-"""Pickles of many values: which of them may not be readable, and how to read what is left."""
+"""Pickles of many values: find values that may be unreadable, and read the others without them."""
 
 import copyreg
 import datetime
@@ -30,7 +30,7 @@ _SAFE = frozenset(
         uuid.UUID,
     }
 )
-"""Types whose pickles can always be read again. The pickler looks functions up by itself."""
+"""Types whose pickles can always be read. The pickler itself looks functions up."""
 
 _INHERITED = (
     "__getattribute__",
@@ -41,36 +41,37 @@ _INHERITED = (
     "__setattr__",
 )
 _ABSENT = ("__getattr__", "__getnewargs__", "__getnewargs_ex__", "__setstate__")
-"""What a class has of ``object``, and what it has not, if its objects are read without its code."""
+"""A class whose objects are read without its code has ``object``'s ``_INHERITED``, and none of
+``_ABSENT``."""
 
 
 @final
 class NotingPickler(pickle.Pickler):
-    """Notes which types it pickles, but for built-in values and containers: those cost nothing."""
+    """Notes the types in a pickle, without built-in values and containers: those cost nothing."""
 
     def __init__(self, file: Any) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
         self._kinds: set[type] = set()
 
     def reducer_override(self, obj: Any) -> Any:
-        """Note the type; what to do with the object stays as it is."""
+        """Note the type, and let the pickler go on as usual."""
         self._kinds.add(type(obj))
         return NotImplemented
 
     @property
     def is_safe(self) -> bool:
-        """Whether all that was pickled can be read again, as far as can be told without trying."""
+        """Whether reading the pickle back cannot run code of the user's."""
         return all(map(_is_safe, self._kinds))
 
 
 def _is_safe(kind: type) -> bool:
-    """Whether no code of the user's runs as a value of this type is read."""
+    """Whether reading a value of this type runs no code of the user's."""
     if kind in _SAFE or str(kind.__module__).partition(".")[0] == "numpy":
         return True
     if kind in copyreg.dispatch_table:
         return False
     if issubclass(kind, type):
-        return True  # a class is looked up by its name, which the pickler has tried
+        return True  # the pickler has already looked the class up by its name
     inherits = all(getattr(kind, name) == getattr(object, name) for name in _INHERITED)
     return inherits and not any(hasattr(kind, name) for name in _ABSENT)
 
@@ -78,16 +79,16 @@ def _is_safe(kind: type) -> bool:
 @final
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Stands for a value that cannot be read, with the reason."""
+    """Stands for an unreadable value, with the reason."""
 
     why: str
 
 
 def load_each(data: bytes | memoryview) -> list[Any]:
-    """Read a pickled list value by value, with an :class:`Unread` for each that cannot be read.
+    """Read a pickled list value by value, with an :class:`Unread` for each unreadable value.
 
-    Slow, and only for lists pickled without references, as :func:`pickled` does if it can: of
-    others, those values that refer to an earlier one are not read.
+    Slow. Only for lists pickled without references, as :func:`pickled` does if possible: in other
+    lists a value that refers to an earlier value is unreadable.
     """
     return [_load(piece) for piece in _pieces(_unframed(bytes(data)))]
 
@@ -102,7 +103,7 @@ def _load(piece: bytes) -> Any:
 
 
 def _unframed(data: bytes) -> bytes:
-    """A pickle without its frames, which are longer than one value."""
+    """Return a pickle without its frames, which are longer than a value."""
     kept, start = [], 0
     for opcode, _, at in pickletools.genops(data):
         if opcode.name == "FRAME":
@@ -115,12 +116,12 @@ _FRAME_BYTES = 9
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:
-    """Cut the pickle of a list where its items begin.
+    """Cut the pickle of a list at the beginnings of its items.
 
-    The interpreter's stack is followed: an item begins with the last step that finds just the items
-    before it there, since nothing that it is built of ever goes below it.
+    The function follows the interpreter's stack. An item begins at the last step that finds only
+    the earlier items on the stack: no part of an item ever goes below.
     """
-    stack: list[bool] = []  # whether it is a mark
+    stack: list[bool] = []  # True for a mark
     starts: dict[int, int] = {}
     base = 0
     for opcode, _, at in pickletools.genops(data):
@@ -138,7 +139,7 @@ def _pieces(data: bytes) -> Iterator[bytes]:
 
 
 def _step(stack: list[bool], opcode: pickletools.OpcodeInfo) -> None:
-    """Do to the stack what a step does."""
+    """Apply a step of the pickle to the stack."""
     taken: Iterable[Any] = opcode.stack_before
     if pickletools.markobject in opcode.stack_before:
         while not stack.pop():

@@ -1,1 +1,5 @@
-"""From a topology to a plan: levels, tasks, exchanges, stages. No Spark, no I/O."""
+"""Planning: from a topology to a plan of levels, tasks, exchanges and stages. No Spark, no I/O.
+
+Read ``plan.py`` (the plan as a value), then ``passes.py`` (the steps that make one) with
+``levels.py`` and ``guarantee.py``. ``explain.py`` shows a plan to people.
+"""

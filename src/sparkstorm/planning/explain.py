@@ -97,6 +97,7 @@ def _nodes(plan: Plan, stage: Stage) -> Iterator[str]:
 
 
 def _id(name: str) -> str:
+    # Mermaid takes only letters, digits and underscores; escapes keep different ids different.
     return "c_" + "".join(c if c.isalnum() else f"_{ord(c):x}_" for c in name)
 
 

@@ -1,4 +1,4 @@
-"""What the guarantee that a topology asks for needs of its components."""
+"""The processing guarantee: can the topology's components keep it?"""
 
 from collections.abc import Iterator
 
@@ -13,10 +13,10 @@ __all__ = ["check_guarantee"]
 
 
 def check_guarantee(topology: Topology, config: Config) -> None:
-    """Make sure that a topology can keep the guarantee that its settings promise.
+    """Check that a topology can keep the guarantee promised by its settings.
 
     Raises:
-        ConfigError: naming all components that do not fit, and the mend.
+        ConfigError: names all unfit components, each with the mend.
     """
     exactly_once = config.processing_guarantee == "exactly-once"
     faults = [*(_exactly_once if exactly_once else _at_least_once)(topology, config)]

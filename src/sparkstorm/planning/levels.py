@@ -1,4 +1,4 @@
-"""From the graph to levels: a bolt runs after everything that it reads."""
+"""From the graph to levels: a bolt runs after all components it reads."""
 
 from collections.abc import Mapping
 

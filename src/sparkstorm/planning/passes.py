@@ -20,11 +20,11 @@ from sparkstorm.topology.grouping import LocalOrShuffle
 __all__ = ["make_plan"]
 
 _MAX_TASKS = 1 << 15
-"""Task numbers are the upper bits of roots, and routing sorts by them as 16-bit numbers."""
+"""Task numbers are the upper bits of roots, and routing sorts them as 16-bit numbers."""
 
 _MOST_ACKERS = 16
-"""Unless asked for more: every task tells each acker of its roots, so more of them cost every task
-more, while one of them merges millions of roots a second."""
+"""The default limit of ackers. Every task reports to every acker, so each additional acker costs
+every task more, while a single acker merges millions of roots a second."""
 
 _MAX_NAME_BYTES = 128
 
@@ -43,11 +43,11 @@ def make_plan(
         topology: the graph.
         name: the topology's name: letters, digits, ``.``, ``_`` and ``-``.
         config: the settings; the defaults if None.
-        partitions: partitions of every exchange, unless the config says otherwise.
-        taps: component ids whose emitted tuples also come out in the driver.
+        partitions: partitions of every exchange, unless the config sets them.
+        taps: ids of components whose emitted tuples also reach the driver.
 
     Raises:
-        ConfigError: the topology cannot keep the guarantee that it is to give.
+        ConfigError: the topology cannot keep the guarantee of its settings.
     """
     config = config or Config()
     check_guarantee(topology, config)
@@ -69,7 +69,7 @@ def make_plan(
 
 
 def check_name(name: str) -> str:
-    """Return the topology's name, or raise ConfigError if it could not be a folder's name."""
+    """Return the topology's name, or raise ConfigError if no folder could have the name."""
     if not name[:1].isalnum() or any(not (c.isalnum() or c in "._-") for c in name):
         raise ConfigError(
             f"{name!r} is not a topology name: use letters, digits, '.', '_' and '-', "
@@ -86,6 +86,7 @@ def check_name(name: str) -> str:
 def number_tasks(topology: Topology, config: Config, partitions: int) -> dict[str, range]:
     """Number the tasks from 1 in order of the sorted component ids, ackers included."""
     ackers = config.acker_executors
+    # An explicit number stands, even 0, which turns tracking off.
     if ackers is None:
         ackers = min(partitions, _MOST_ACKERS)
     counts = {spec.id: spec.parallelism for spec in topology.components.values()}
@@ -120,6 +121,7 @@ def cut_stages(
     groups: list[list[Level]] = [[levels[0]]]
     for before, level in pairwise(levels):
         local = _stays_local(topology, before, level, tasks, partitions)
+        # Stage 0 reads the source in one Spark operator; state needs an operator of its own.
         if local and not (level.stateful and len(groups) == 1):
             groups[-1].append(level)
         else:
@@ -146,7 +148,7 @@ def _stays_local(
     tasks: Mapping[str, range],
     partitions: int,
 ) -> bool:
-    """Whether all that a level reads comes from the level before and stays in its partition."""
+    """Whether a level reads only from the level before, within its own partition."""
     everywhere = set(range(partitions))
     return all(
         isinstance(edge.grouping, LocalOrShuffle)

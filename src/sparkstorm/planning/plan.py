@@ -1,4 +1,4 @@
-"""The plan: what runs where. Frozen values that every runner and every worker reads."""
+"""The plan: frozen values that say where everything runs, read by every runner and worker."""
 
 import zlib
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class StreamKey:
 
 
 TICKS = StreamKey(SYSTEM, TICK)
-"""The stream of tick tuples, which no component declares and every bolt may get."""
+"""The stream of tick tuples: no component declares it, every bolt may get it."""
 
 _TICKS_STREAM = Stream("rate_secs double")
 
@@ -43,7 +43,7 @@ _TICKS_STREAM = Stream("rate_secs double")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Where the tuples of a stream go: the tasks of one subscriber, by a grouping."""
+    """The destination of a stream's tuples: the tasks of one subscriber, by a grouping."""
 
     target: str
     tasks: range
@@ -61,7 +61,7 @@ class Level:
 
 
 class StageKind(StrEnum):
-    """What a stage of the query is in Spark."""
+    """The Spark operator of a stage."""
 
     READ = "read"
     MAP = "map"
@@ -72,7 +72,7 @@ class StageKind(StrEnum):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Levels that run in one go, between two exchanges."""
+    """Levels that run together, between two exchanges."""
 
     kind: StageKind
     levels: tuple[int, ...]
@@ -81,18 +81,18 @@ class Stage:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Everything that is decided about a topology before it runs.
+    """All decisions about a topology before its run.
 
     Attributes:
         name: the topology's name.
         topology: the components themselves.
         config: the settings.
         partitions: partitions of every exchange.
-        tasks: task numbers by component, the ackers' among them; from 1, in order of the sorted
+        tasks: task numbers by component, including the ackers; from 1, in order of the sorted
             component ids, as in Storm.
-        levels: the bolts in the order in which they must run; ``levels[0]`` are the spouts.
+        levels: the components in order of execution; ``levels[0]`` are the spouts.
         stages: the levels again, cut where data has to move.
-        routes: where each stream's tuples go.
+        routes: the destinations of each stream's tuples.
         taps: streams whose tuples are shown in the driver.
     """
 
@@ -114,7 +114,7 @@ class Plan:
 
     @cached_property
     def to_driver(self) -> frozenset[StreamKey]:
-        """The streams whose tuples come out in the driver: tapped ones, and what is staged."""
+        """The streams whose tuples reach the driver: tapped streams and staged values."""
         return self.taps | {StreamKey(name, DEFAULT_STREAM) for name in self.committers}
 
     @property
@@ -124,12 +124,12 @@ class Plan:
 
     @property
     def ackers(self) -> range:
-        """The task numbers of the ackers; empty if nothing is tracked."""
+        """The task numbers of the ackers; empty without tracking."""
         return self.tasks[ACKER]
 
     @property
     def tracked(self) -> bool:
-        """Whether trees are tracked at all."""
+        """Whether the ackers track trees at all."""
         return len(self.ackers) > 0
 
     @cached_property
@@ -148,29 +148,29 @@ class Plan:
         return {key: number for number, key in enumerate(self.stream_keys)}
 
     def spec(self, component: str) -> ComponentSpec:
-        """The component as it was added to the builder."""
+        """Return the component as added to the builder."""
         return self.topology.components[component]
 
     def settings(self, component: str) -> Config:
-        """The settings, with the component's own on top."""
+        """Return the settings, with the component's own on top."""
         return self.config.override(dict(self.spec(component).settings))
 
     def stream(self, key: StreamKey) -> Stream:
-        """The declaration of a stream."""
+        """Return the declaration of a stream."""
         if key == TICKS:
             return _TICKS_STREAM
         return self.topology.components[key.component].streams[key.stream]
 
     def component_of(self, task: int) -> str:
-        """The component that a task belongs to."""
+        """Return the component of a task."""
         return self._component_of_task[task]
 
     def index_of(self, task: int) -> int:
-        """The place of a task among those of its component, from 0."""
+        """Return the place of a task within its component, from 0."""
         return task - self.tasks[self.component_of(task)].start
 
     def name_of(self, task: int) -> str:
-        """A task as ``component/index``: a name that outlives the numbering of tasks."""
+        """Return a task as ``component/index``: a name that outlives the numbering of tasks."""
         return f"{self.component_of(task)}/{self.index_of(task)}"
 
     @cached_property
@@ -178,10 +178,10 @@ class Plan:
         return {task: name for name, tasks in self.tasks.items() for task in tasks}
 
     def home(self, task: int) -> int:
-        """The partition that a task lives in.
+        """Return the partition of a task.
 
-        With the state it keeps, if it keeps any: so for a stateful bolt that is a matter of its
-        own id and nothing else, while task numbers change with the topology.
+        A stateful task lives where its state is. So the partition of a stateful task depends on the
+        component's id alone, while task numbers change with the topology.
         """
         return self._homes[task]
 
@@ -191,22 +191,24 @@ class Plan:
         for name, tasks in self.tasks.items():
             spec = self.topology.components.get(name)
             stateful = spec is not None and spec.is_stateful
+            # Python's own hash differs between processes; this one is the same in every run.
             first = zlib.crc32(name.encode()) if stateful else tasks.start
             homes.update({task: (first + i) % self.partitions for i, task in enumerate(tasks)})
         return homes
 
     def local_tasks(self, component: str, partition: int) -> list[int]:
-        """The tasks of a component that live in a partition."""
+        """Return the tasks of a component in a partition."""
         return [task for task in self.tasks[component] if self.home(task) == partition]
 
     def tick_secs(self, component: str) -> float | None:
-        """The seconds between two tick tuples for a component's tasks; None for none."""
+        """Return the seconds between two tick tuples for a component's tasks; None for no ticks."""
         return self.settings(component).tick_tuple_freq_secs
 
     def for_workers(self) -> "Plan":
-        """Return it without what only the driver calls: sinks of dead letters, hosted spouts.
+        """Return the plan without the objects only the driver calls: letter sinks, hosted spouts.
 
-        They may hold what cannot be pickled, or much that would travel with every Spark task.
+        Such objects may be impossible to pickle, or so large that every Spark task would carry them
+        along.
         """
         specs = {
             name: replace(
@@ -219,17 +221,17 @@ class Plan:
 
     @property
     def rolls_back(self) -> bool:
-        """Whether a batch may have to be undone: exactly once, or with state."""
+        """Whether the engine may have to undo a batch: with exactly-once, or with state."""
         return self.exactly_once or any(stage.kind is StageKind.STATE for stage in self.stages)
 
     def stateful_components(self) -> tuple[str, ...]:
-        """The components that keep state, sorted."""
+        """Return the components with state, sorted."""
         return tuple(sorted(spec.id for spec in self.topology.bolts if spec.is_stateful))
 
 
 @final
 class _HostedSpout(Spout):
-    """Stands for a spout that lives in the driver."""
+    """The workers' stand-in for a spout that lives in the driver."""
 
     def next_tuple(self) -> None:
         raise InternalError("a hosted spout was asked in a worker: it lives in the driver")

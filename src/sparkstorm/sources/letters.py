@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple, final
 
 from sparkstorm.dead_letters.letter import DeadLetter, letter_id
-from sparkstorm.dead_letters.office import DeadLetterOffice, Desk
+from sparkstorm.dead_letters.letter_queue import DeadLetterQueue, QueueWriter
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.texts.showing import shown
 from sparkstorm.verdicts import Failure
@@ -19,16 +19,18 @@ _MOST_LINES = 100
 class LetterWriter:
     """Writes the dead letters of one spout task."""
 
-    def __init__(self, plan: Plan, component: str, task: int, office: DeadLetterOffice) -> None:
+    def __init__(
+        self, plan: Plan, component: str, task: int, dead_letters: DeadLetterQueue
+    ) -> None:
         self._plan = plan
         self._component = component
         self._task = plan.index_of(task)
-        self._office = office
-        self.desk: Desk = office.desk(plan.settings(component))
+        self._dead_letters = dead_letters
+        self.queue: QueueWriter = dead_letters.writer(plan.settings(component))
 
     def now(self) -> float:
         """The time in seconds since 1970."""
-        return self._office.clock.wall()
+        return self._dead_letters.clock.wall()
 
     def letter(
         self,
@@ -44,7 +46,7 @@ class LetterWriter:
         source: Mapping[str, Any] | None = None,
     ) -> DeadLetter:
         """Return the letter of a message that was given up now; it is not written yet."""
-        topology = self._office.topology
+        topology = self._dead_letters.topology
         return DeadLetter(
             id=letter_id(
                 topology=topology,
@@ -54,7 +56,7 @@ class LetterWriter:
                 values=values,
             ),
             topology=topology,
-            run=self._office.run,
+            run=self._dead_letters.run,
             spout=self._component,
             task=self._task,
             stream=stream,

@@ -11,7 +11,7 @@ from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import U64
 from sparkstorm.acking.ledger import Verdicts
 from sparkstorm.components.spout import PartitionedSpout
-from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.metrics import PartitionStatistics, TaskMetrics, skipped_in
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.hosted.task import HostedTask
@@ -19,7 +19,6 @@ from sparkstorm.sources.partitioned.task import PartitionedTask
 from sparkstorm.sources.planned import PlannedLoad
 from sparkstorm.sources.replayed.replays import Replays
 from sparkstorm.sources.source import Progress, Source
-from sparkstorm.sources.spout_calls import SpoutLog
 
 __all__ = ["Sources"]
 
@@ -30,22 +29,21 @@ class Sources:
 
     Args:
         plan: the topology's plan.
-        office: where dead letters go.
-        log: shows what spouts report.
+        dead_letters: where dead letters go.
     """
 
-    def __init__(self, plan: Plan, office: DeadLetterOffice, log: SpoutLog) -> None:
+    def __init__(self, plan: Plan, dead_letters: DeadLetterQueue) -> None:
         self.arrived = threading.Event()
         """Set when a hosted spout has emitted."""
-        self.replays = Replays(plan, office)
+        self.replays = Replays(plan, dead_letters)
         self.hosted: dict[int, HostedTask] = {}
         self.partitioned: dict[int, PartitionedTask] = {}
         for spec in plan.topology.spouts:
             for task in plan.tasks[spec.id]:
                 if isinstance(spec.component, PartitionedSpout):
-                    self.partitioned[task] = PartitionedTask(plan, spec.id, task, log, office)
+                    self.partitioned[task] = PartitionedTask(plan, spec.id, task, dead_letters)
                 else:
-                    made = HostedTask(plan, spec.id, task, log, self.arrived, office)
+                    made = HostedTask(plan, spec.id, task, self.arrived, dead_letters)
                     self.hosted[task] = made
         self._tasks: dict[int, Source] = {**self.hosted, **self.partitioned}
         self._all: list[Source] = [*self._tasks.values(), self.replays]

@@ -1,16 +1,13 @@
 """Calls of a spout's methods: what they raise is the spout's fault, not Spark's or ours."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sparkstorm.errors import ComponentError, SparkstormError
 from sparkstorm.texts.credentials import untold
 from sparkstorm.texts.user_errors import message_of
 
-__all__ = ["SpoutLog", "calling"]
-
-SpoutLog = Callable[[str, int, str, str], None]
-"""Called with component, task, level and text, for what a spout reports."""
+__all__ = ["calling"]
 
 
 @contextmanager

@@ -7,6 +7,7 @@ each worker puts them into a module of the right name.
 
 import sys
 from collections.abc import Iterable
+from importlib.util import find_spec
 from types import ModuleType
 
 import cloudpickle
@@ -32,13 +33,16 @@ def install(classes: Iterable[type]) -> None:
     """Make classes known in this process under their modules' names. A worker calls this function.
 
     >>> from pickle import dumps, loads
-    >>> Order = type("Order", (), {"__module__": "not_here"})
+    >>> Order = type("Order", (), {"__module__": "not.here"})
     >>> install([Order])
     >>> isinstance(loads(dumps(Order())), Order)
     True
     """
     for value in classes:
         name = value.__module__
+        package = name.partition(".")[0]
+        if package not in sys.modules and find_spec(package) is None:
+            sys.modules[package] = ModuleType(package)  # pickle imports it before the module
         setattr(sys.modules.setdefault(name, ModuleType(name)), value.__name__, value)
 
 

@@ -5,7 +5,7 @@ Read :func:`submit` first. Each step stands for a module without knowledge of ot
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
 
@@ -38,7 +38,6 @@ from sparkstorm.spark.driver.storage.run_checkpoint import RunCheckpoint, take_c
 from sparkstorm.spark.driver.supervisor import Supervisor
 from sparkstorm.spark.link import LinkServer
 from sparkstorm.spark.run import FirstFault, Run
-from sparkstorm.tasks.report import LogLine
 from sparkstorm.texts.logs import logger_of
 from sparkstorm.topology.graph import Topology
 
@@ -57,7 +56,6 @@ def submit(
     checkpoint: str | os.PathLike[str] | None = None,
     taps: Iterable[str] = (),
     on_tap: Tap | None = None,
-    on_log: Callable[[LogLine], None] | None = None,
 ) -> Run:
     """Start a topology on Spark and return the handle of its run.
 
@@ -73,7 +71,6 @@ def submit(
         taps: components whose emitted tuples are handed to ``on_tap``.
         on_tap: called with (stream, task, tuples) for each committed batch. An error that it
             raises is logged, and the run goes on.
-        on_log: called for each line that a component prints or logs; default: Python's logging.
 
     Raises:
         SparkstormError: a setting, the environment or the checkpoint does not fit; nothing runs.
@@ -108,7 +105,7 @@ def submit(
         )
         check_spark(session, plan)
         # 4. the driver's parts, the spouts and the query
-        run = _start(plan, session, place, parts, on_tap=on_tap, on_log=on_log)
+        run = _start(plan, session, place, parts, on_tap=on_tap)
         run.own(parts)
         return run
 
@@ -120,7 +117,6 @@ def _start(
     parts: ExitStack,
     *,
     on_tap: Tap | None,
-    on_log: Callable[[LogLine], None] | None,
 ) -> Run:
     """Start all parts of a run; ``parts`` stops them in reverse."""
     if plan.committers and not place.lasts:
@@ -130,16 +126,15 @@ def _start(
         )
     fault = FirstFault()
     spouts = SpoutThreads(fault.report)
-    office = place.office(plan)
+    dead_letters = place.dead_letters(plan)
     coordinator = make_coordinator(
         plan,
         place.files,
-        office.clock,
+        dead_letters.clock,
         run=place.lease.run,
         fence=place.lease,
-        office=office,
+        dead_letters=dead_letters,
         on_tap=on_tap,
-        on_log=on_log,
     )
     # 1. the lease: renewed from now on
     heartbeat = Heartbeat(place.lease, fault.report)
@@ -170,4 +165,4 @@ def _start(
     # 7. the threads of the spouts
     spouts.start()
     parts.callback(spouts.stop)
-    return Run(plan, coordinator, server, spouts, fault, letters_at=office.where)
+    return Run(plan, coordinator, server, spouts, fault, letters_at=dead_letters.where)

@@ -1,4 +1,4 @@
-"""Any Python iterable as a spout."""
+"""The IteratorSpout: any Python iterable as a spout."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, final
@@ -14,15 +14,15 @@ __all__ = ["IteratorSpout"]
 
 @final
 class IteratorSpout(ReplayingSpout):
-    """Emits what an iterable yields, one message each; the message id is its number.
+    """Emits the items of an iterable, one message each; the message id is the item's number.
 
     Args:
-        items: an iterable that can be pickled (a list, a range), or a function that returns one.
-            With several tasks, task i takes every n-th item.
+        items: a picklable iterable (a list, a range), or a function that returns an iterable. Of n
+            tasks, task i takes every n-th item.
         outputs: the declared stream.
 
-    An item that is a tuple or list is the row of values; anything else is the only value. After a
-    restart of the driver it starts from the beginning: an iterable has no position to go back to.
+    A tuple or list is a row of values; any other item is a row of one value. After a restart of the
+    driver the spout starts from the beginning, since an iterable has no position to return to.
     """
 
     def __init__(

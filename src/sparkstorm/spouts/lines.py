@@ -1,4 +1,4 @@
-"""Lines of text files, read by the executors."""
+"""The LinesSpout: lines of text files, read by the executors."""
 
 import glob
 import itertools
@@ -23,21 +23,21 @@ _BLOCK = 4 * 1024 * 1024
 
 @final
 class LinesSpout(PartitionedSpout):
-    """One message per line of one or several files; ends when all are read.
+    """One message per line of one or several files; ends when all lines are read.
 
     Args:
         paths: files, or glob patterns (``"logs/*.txt"``), readable under the same path by the
-            driver and every executor. With several tasks, each file belongs to one of them, the
-            same one in every run, whichever other files there are.
+            driver and every executor. Every file belongs to one task, the same task in every run,
+            whichever other files there are.
         field: the name of the only field, a string without the line's end.
 
-    The driver only looks for line ends; the executors read. Bytes that are not UTF-8 are replaced
-    by U+FFFD. A restart goes on where acks ended, also if files have come or gone meanwhile.
+    The driver only looks for line ends; the executors read. Bytes outside UTF-8 become U+FFFD. A
+    restart goes on after the last acks, even if files have come or gone meanwhile.
 
-    Files are looked for once, at the start. A file may be appended to while it is read, by whole
-    lines: what stands after the last line end is a message too, since many files end so, and what
-    is appended to it later is one more. A file may be deleted once all of its lines are acked; one
-    that is gone before it was read to its end ends the run.
+    The spout looks for files once, at the start. A program may append whole lines to a file while
+    the spout reads it. Text after the last line end is a message too, since many files end without
+    one; text appended to such a line later is a further message. You may delete a file once all its
+    lines are acked. A file deleted earlier ends the run.
     """
 
     replayable = True
@@ -52,7 +52,7 @@ class LinesSpout(PartitionedSpout):
     def open(self, config: Config, context: TaskContext) -> None:
         """Find the files of this task."""
         tasks = len(context.component_tasks(context.component))
-        # not by their order: a cursor must find its task although other files come and go
+        # Not by the order of files: a cursor must find its task although other files come and go.
         self._sizes = {
             path: size
             for path, size in self._find().items()
@@ -60,7 +60,7 @@ class LinesSpout(PartitionedSpout):
         }
 
     def plan(self, limit: int) -> list[Split]:
-        """Return the next lines of the first file that has any left."""
+        """Return the next lines of the first file with lines left."""
         for path in self._sizes:
             if self._has_more(path):
                 offset, line = self._cursor(path)
@@ -74,17 +74,19 @@ class LinesSpout(PartitionedSpout):
     def read(self, split: Split) -> Iterable[Sequence[Any] | Expired | None]:
         """Read the lines of a split as one record batch.
 
-        Lines that are gone because the file was cut short since they were planned have expired.
+        Lines missing since the plan, because the file was cut short, have expired.
         """
         with open(split.data["path"], "rb") as file:
             file.seek(split.data["offset"])
             data = file.read(split.data["end"] - split.data["offset"])
         lines = data.decode("utf-8", "replace").split("\n")
         if data.endswith(b"\n"):
+            # The text after the last line end is empty: no line.
             lines.pop()
         if b"\r\n" in data:
             lines = [line.removesuffix("\r") for line in lines]
         if len(data) < split.data["end"] - split.data["offset"]:
+            # The last line may be cut in its middle, so it has expired, too.
             whole = data.count(b"\n")
             yield from ((line,) for line in lines[:whole])
             yield from itertools.repeat(EXPIRED, split.to_read - whole)
@@ -97,7 +99,7 @@ class LinesSpout(PartitionedSpout):
         return (split.data["path"], split.data["line"] + number + 1)
 
     def snapshot(self) -> Any:
-        """How far each file has been planned: (byte offset, line number)."""
+        """Return how far each file is planned: (byte offset, line number)."""
         return {path: list(cursor) for path, cursor in self._cursors.items()}
 
     def restore(self, snapshot: Any) -> None:
@@ -105,14 +107,14 @@ class LinesSpout(PartitionedSpout):
         self._cursors = {path: (offset, line) for path, (offset, line) in snapshot.items()}
 
     def exhausted(self) -> bool:
-        """Whether every file has been planned to its end."""
+        """Return whether every file is planned to its end."""
         return not any(self._has_more(path) for path in self._sizes)
 
     def _cursor(self, path: str) -> tuple[int, int]:
         return self._cursors.get(path, (0, 0))
 
     def _has_more(self, path: str) -> bool:
-        """Whether something of a file has not been planned; nothing has if it was, and is gone."""
+        """Return whether a file has unplanned bytes; a file planned to its end may be gone."""
         offset, line = self._cursor(path)
         with _reading(path):
             try:
@@ -126,7 +128,7 @@ class LinesSpout(PartitionedSpout):
         return offset < self._sizes[path]
 
     def _find(self) -> dict[str, int]:
-        """Return the files of all tasks, and how large they are."""
+        """Return the files of all tasks, with their sizes."""
         found: list[str] = []
         for pattern in self._patterns:
             paths = sorted(glob.glob(pattern, recursive=True)) or [pattern]
@@ -143,7 +145,7 @@ class LinesSpout(PartitionedSpout):
 
 
 def _place_of(path: str, tasks: int) -> int:
-    """The task of a file: the same in every run."""
+    """Return the task of a file: the same in every run."""
     return zlib.crc32(os.fsencode(path)) % tasks
 
 
@@ -154,7 +156,7 @@ def _size_if_readable(path: str) -> int:
 
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
-    """Around what touches a file: that it cannot be read is the world's fault."""
+    """Translate errors of a file into the world's fault."""
     try:
         yield
     except OSError as error:
@@ -165,7 +167,7 @@ def _reading(path: str) -> Iterator[None]:
 
 
 def _after_lines(path: str, offset: int, limit: int) -> tuple[int, int]:
-    """Return the offset after at most ``limit`` lines, and how many these are."""
+    """Return the offset after at most ``limit`` lines, and the number of lines."""
     count, last = 0, b"\n"
     with open(path, "rb") as file:
         file.seek(offset)
@@ -178,7 +180,7 @@ def _after_lines(path: str, offset: int, limit: int) -> tuple[int, int]:
 
 
 def _nth_end(block: bytes, number: int) -> int:
-    """The position after the n-th line end of a block."""
+    """Return the position after the n-th line end of a block."""
     position = 0
     for _ in range(number):
         position = block.index(b"\n", position) + 1

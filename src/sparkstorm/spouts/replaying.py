@@ -1,4 +1,4 @@
-"""A base for hosted spouts whose source cannot give a message twice: keep it until its ack."""
+"""The ReplayingSpout: a base for hosted spouts whose source cannot give a message twice."""
 
 import heapq
 import itertools
@@ -16,14 +16,14 @@ __all__ = ["ReplayingSpout"]
 
 
 class ReplayingSpout(Spout):
-    """Keeps each message until it is acked, and emits it again by the retry policy if it fails.
+    """Keeps each message until its ack, and emits failed messages again by the retry policy.
 
-    Subclasses implement :meth:`next_message`. Retries never hold back new messages: whichever is
-    due is emitted.
+    Subclasses implement :meth:`next_message`. Retries never hold back new messages: a message is
+    emitted when it is due.
     """
 
     def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
-        """Called once before anything else; call ``super().open`` when overriding it."""
+        """Called once, first of all methods. An override has to call ``super().open``."""
         self.collector = collector
         self._clock = context.clock
         self._policy = RetryPolicy.of(config)
@@ -36,7 +36,7 @@ class ReplayingSpout(Spout):
         raise NotImplementedError
 
     def next_tuple(self) -> None:
-        """Emit a message that is due for a retry, else a new one."""
+        """Emit a message due for a retry, else a new message."""
         if self._retries and self._retries[0][0] <= self._clock.monotonic():
             msg_id = heapq.heappop(self._retries)[2]
             self.collector.emit(self._kept[msg_id], msg_id=msg_id)
@@ -52,7 +52,7 @@ class ReplayingSpout(Spout):
         self._kept.pop(msg_id, None)
 
     def fail(self, msg_id: Hashable, failure: Failure) -> None:
-        """Set the message aside until its retry is due, or give it up."""
+        """Keep the message until its retry is due, or give it up."""
         key = next(self._tie)
         wait = self._policy.wait(failure, attempt=failure.attempt, key=key)
         if wait is None:
@@ -60,6 +60,7 @@ class ReplayingSpout(Spout):
             self.collector.give_up(msg_id, failure)
         else:
             due = self._clock.monotonic() + wait
+            # The tie parts equal times: message ids may not be comparable.
             heapq.heappush(self._retries, (due, next(self._tie), msg_id))
 
     @property

@@ -1,4 +1,4 @@
-"""What bolts keep in their attributes: caught if they declare none, kept if they do."""
+"""The attributes of bolts: kept in the state if the bolt is stateful, otherwise guarded."""
 
 import hashlib
 from typing import final
@@ -7,25 +7,25 @@ import cloudpickle
 
 from sparkstorm.components.bolt import AnyBolt
 from sparkstorm.errors import AttributeStateError, TrackingError
-from sparkstorm.state.key_values import KeyValues
+from sparkstorm.state.spaces.key_values import KeyValues
 from sparkstorm.texts.user_errors import is_of_value
 
 __all__ = ["AttributeGuard", "AttributeKeeper", "pickled_attributes"]
 
 _BATCHES = 3
-"""How many batches of a task are checked: enough to catch the mistake, cheap in the long run."""
+"""The number of checked batches per task: enough to catch the mistake, cheap in the long run."""
 
 _ENGINE_OWNED = frozenset({"collector", "context"})
 
 _ATTRIBUTES = "attributes"
-"""The key of the one value that an :class:`AttributeKeeper` keeps."""
+"""The key of an :class:`AttributeKeeper`'s only value."""
 
 
 @final
 class AttributeGuard:
-    """Remembers a bolt's attributes after ``prepare`` and compares them after a batch.
+    """Remembers a bolt's attributes after ``prepare``, and compares them after a batch.
 
-    What cannot be pickled (a connection, a model) is left alone.
+    Attributes that cannot be pickled (a connection, a model) are ignored.
     """
 
     def __init__(self, component: str, bolt: AnyBolt) -> None:
@@ -35,13 +35,15 @@ class AttributeGuard:
         self._before = self._fingerprints()
 
     def check(self) -> None:
-        """Compare, in the first batches.
+        """Compare the attributes, in the first batches only.
 
         Raises:
-            AttributeStateError: naming the attribute and the ways out.
+            AttributeStateError: an attribute changed; the message names the attribute and the
+                mends.
         """
         if not self._left:
             return
+        # A digest of each attribute per batch would be dear for large models.
         self._left -= 1
         after = self._fingerprints()
         changed = sorted(
@@ -65,13 +67,14 @@ class AttributeGuard:
 class AttributeKeeper:
     """Keeps the attributes of a bolt with ``stateful = True`` in the state of its task.
 
-    Only those that are not as ``prepare`` left them: what a bolt was built with may be another
-    the next time. What could not be pickled then (a connection) is left alone.
+    Only attributes changed since ``prepare`` are stored: the next run may build the bolt with other
+    values. Attributes that could not be pickled after ``prepare`` (a connection) are ignored.
 
     Args:
         component: the bolt's id.
         bolt: the bolt, prepared.
-        space: where they are kept, as one pickle, so that what they share they share again.
+        space: the space that stores the attributes, in a single pickle, so that shared objects stay
+            shared.
     """
 
     def __init__(self, component: str, bolt: AnyBolt, space: KeyValues) -> None:
@@ -84,17 +87,18 @@ class AttributeKeeper:
         self._as_kept = True
 
     def bring(self) -> None:
-        """Set the attributes to what is committed; called before a batch."""
+        """Set the bolt's attributes to the committed values; called before a batch."""
         kept = self._space.get(_ATTRIBUTES)
+        # A batch that broke off after keep, or before, leaves other attributes in the bolt.
         if kept != self._kept or not self._as_kept:
             self._set(kept)
         self._as_kept = False
 
     def keep(self) -> None:
-        """Put them into the state; called after a batch.
+        """Put the bolt's attributes into the state; called after a batch.
 
         Raises:
-            AttributeStateError: one of them cannot be pickled, or holds a tuple.
+            AttributeStateError: an attribute cannot be pickled, or holds a tuple.
         """
         now = pickled_attributes(self._component, self._bolt)
         names = vars(self._bolt).keys() - self._left_alone - set(self._bolt.transient)
@@ -117,6 +121,7 @@ class AttributeKeeper:
     def _set(self, kept: bytes | None) -> None:
         changed, gone = ({}, []) if kept is None else cloudpickle.loads(kept)
         now = pickled_attributes(self._component, self._bolt)
+        # Attributes of a batch that broke off must not be seen by the next.
         for name in now.keys() - self._prepared.keys():
             delattr(self._bolt, name)
         for name, data in self._prepared.items():
@@ -129,10 +134,10 @@ class AttributeKeeper:
 
 
 def pickled_attributes(component: str, bolt: AnyBolt) -> dict[str, bytes]:
-    """Return a bolt's own attributes, but for the transient ones and what cannot be pickled.
+    """Return the pickles of a bolt's own attributes, without transient and unpicklable ones.
 
     Raises:
-        AttributeStateError: one of them holds a tuple.
+        AttributeStateError: an attribute holds a tuple.
     """
     pickled = {}
     for name, value in vars(bolt).items():

@@ -1,18 +1,21 @@
-"""Held tuples: what a task keeps over batches, and how it comes back into a batch.
+"""Held tuples: tuples that a task keeps over batches, and brings back into a batch.
 
-A tuple that is held stays open: its share is contributed only when it is acked, in whatever batch
-that is, and until then the ledger keeps its roots. What is stored is all that takes: its values,
-where it came from, its roots with their shares, and which driver's life it belongs to. In a later
-batch the record becomes a tuple of the inbox again as soon as the bolt asks for it (it is
-*adopted*), so emitting, acking and failing do not know the difference.
+A held tuple stays open: the tuple's share is contributed only by an ack, in any later batch, and
+until then the ledger keeps the roots. A stored record has all that an ack takes: the values, the
+origin, the roots with their shares, and the driver's life. When the bolt asks for a held tuple in a
+later batch, the record becomes a tuple of the inbox again (the inbox *adopts* it), so emits, acks
+and fails work as usual.
 
-A record goes when its tuple was acked or failed, when all of its roots have ended without it, and
-when it belongs to a driver that is gone: the source gives those messages again, and none must
-count twice. A tuple of several roots stays as long as one of them is open; what it contributes to
-the others falls away in the ledger. Untracked tuples come from nowhere again, so they stay.
+A record is removed
 
-Tuples of one grove share its roots, in memory and in the log: the records of a batch have the same
-bytes object, which a pickle writes once.
+- when its tuple is acked or failed;
+- when all of its roots have ended without it. A record of several roots stays while one of them is
+  open; the ledger ignores contributions to the others;
+- when it belongs to a dead driver: the source gives the messages again, and no message may count
+  twice. Untracked tuples stay, because no source gives them again.
+
+Tuples of a grove share the grove's roots, in memory and in the log: all records of a batch have the
+same bytes object, which a pickle writes once.
 """
 
 import pickle
@@ -27,16 +30,16 @@ from sparkstorm.packets.columns import pickled
 from sparkstorm.packets.inbox import OPEN, Inbox, PacketOrigin
 from sparkstorm.state.kept import ATOMS, DELETED, MISSING, Kept
 from sparkstorm.state.names import check_key
-from sparkstorm.state.spaces import Space
-from sparkstorm.state.undo import Call
+from sparkstorm.state.spaces.space import Space
+from sparkstorm.state.spaces.undo import Call
 from sparkstorm.texts.showing import shown
 from sparkstorm.tuples import Tuple
 
-__all__ = ["Bag", "Holding"]
+__all__ = ["HeldBatch", "HeldSpace"]
 
 
 class _Record(NamedTuple):
-    """A held tuple as it is stored; ``groves`` has the roots of those that are among its roots."""
+    """The stored form of a held tuple; ``groves`` has the roots of each grove among ``roots``."""
 
     key: Any
     values: tuple[Any, ...] | Kept
@@ -53,47 +56,48 @@ class _Record(NamedTuple):
 
 
 @final
-class Holding:
-    """What all bags of a task share in one batch: its inbox, and which bag holds which tuple."""
+class HeldBatch:
+    """A batch's facts for all spaces of held tuples: the inbox, and each held tuple's place."""
 
     def __init__(self, inbox: Inbox) -> None:
         self.inbox = inbox
-        self._places: dict[int, list[tuple[Bag, int]]] = {}
+        self._places: dict[int, list[tuple[HeldSpace, int]]] = {}
         self._numbers = 0
 
     def next_number(self) -> int:
-        """A number for a record: ascending over the task's batches, the same in a repeated run."""
+        """Return a number for a record: ascending over batches, and the same in a repeated run."""
         self._numbers += 1
+        # Numbers are keys of the log, so a number must never come back with another record.
         return self.inbox.batch.number << 32 | self._numbers
 
-    def place(self, index: int, bag: "Bag", number: int) -> None:
-        """Note that a bag has a tuple of the inbox under a number."""
-        self._places.setdefault(index, []).append((bag, number))
+    def place(self, index: int, space: "HeldSpace", number: int) -> None:
+        """Note that a space holds a tuple of the inbox under a number."""
+        self._places.setdefault(index, []).append((space, number))
 
-    def place_of(self, index: int) -> "tuple[Bag, int] | None":
-        """Where a tuple of the inbox is held now."""
-        for bag, number in self._places.get(index, ()):
-            if bag.find(number) is not MISSING:
-                return bag, number
+    def place_of(self, index: int) -> "tuple[HeldSpace, int] | None":
+        """Return the space and number that hold a tuple of the inbox; None if none does."""
+        for space, number in self._places.get(index, ()):
+            if space.find(number) is not MISSING:
+                return space, number
         return None
 
-    def let_go(self) -> None:
-        """Drop the tuples that were acked or failed in this batch."""
+    def discard_ended(self) -> None:
+        """Discard the tuples that were acked or failed in this batch."""
         status = self.inbox.status
         for index, places in self._places.items():
             if status[index] != OPEN:
-                for bag, number in places:
-                    bag.let_go(number)
+                for space, number in places:
+                    space.discard(number)
 
 
 @final
-class Bag(Space):
-    """The tuples held under one name (:class:`sparkstorm.HeldTuples`), numbered as they came."""
+class HeldSpace(Space):
+    """The tuples held under a name (:class:`sparkstorm.HeldTuples`), numbered as they arrived."""
 
     PREFIX: ClassVar = "tuples/"
-    """The names of all of them start so."""
+    """The prefix of the names of these spaces."""
 
-    __slots__ = ("_by_grove", "_by_key", "_by_root", "_data", "_holding", "_run", "_tuples")
+    __slots__ = ("_batch", "_by_grove", "_by_key", "_by_root", "_data", "_run", "_tuples")
 
     def __init__(self, name: str, call: Call) -> None:
         super().__init__(name, call)
@@ -101,7 +105,7 @@ class Bag(Space):
         self._by_key: dict[Any, dict[int, None]] = {}
         self._by_root: dict[int, list[int]] = {}
         self._by_grove: dict[int, list[int]] = {}
-        self._holding = Holding(Inbox.empty())
+        self._batch = HeldBatch(Inbox.empty())
         self._tuples: dict[int, Tuple] = {}
         self._run: str | None = None
 
@@ -111,7 +115,8 @@ class Bag(Space):
         """Hold a tuple under a key."""
         check_key(key)
         index = self._mine(tup)
-        place = self._holding.place_of(index)
+        place = self._batch.place_of(index)
+        # Held twice, a tuple would be acked twice, or acked here and open there.
         if place is not None:
             if place[0] is self and self.find(place[1]).key == key:
                 return
@@ -121,40 +126,40 @@ class Bag(Space):
                 f"{place[0].name!r}: remove it there first"
             )
         record = self._record(key, tup, index)
-        number = self._holding.next_number()
+        number = self._batch.next_number()
         self._lend(number, index, tup)
         self.change(number, record)
 
     def get(self, key: Any) -> list[Tuple]:
-        """Return what is held under a key, the oldest first."""
+        """Return the tuples held under a key, the oldest first."""
         numbers = self._by_key.get(key)
         if not numbers:
             return []
-        status = self._holding.inbox.status
+        status = self._batch.inbox.status
         found = map(self._tuple, sorted(numbers))
         return [tup for tup in found if status[tup._index] == OPEN]  # noqa: SLF001
 
     def pop(self, key: Any) -> list[Tuple]:
-        """Return what is held under a key and hold it no longer."""
+        """Return the tuples held under a key, and no longer hold them."""
         found = self.get(key)
         for number in list(self._by_key.get(key, ())):
             self.change(number, DELETED)
         return found
 
     def remove(self, tup: Tuple) -> None:
-        """Hold one tuple no longer."""
-        place = self._holding.place_of(self._mine(tup))
+        """No longer hold a tuple."""
+        place = self._batch.place_of(self._mine(tup))
         if place is not None and place[0] is self:
             self.change(place[1], DELETED)
 
     def keys(self) -> list[Any]:
-        """The keys under which anything is held, the one with the oldest tuple first."""
+        """Return the keys with held tuples, the key of the oldest tuple first."""
         oldest = {key: min(numbers) for key, numbers in self._by_key.items() if self._has(numbers)}
         return sorted(oldest, key=oldest.__getitem__)
 
     def held_since(self, time: float) -> list[Tuple]:
-        """Return what is held since that time or longer, the oldest first."""
-        status = self._holding.inbox.status
+        """Return the tuples held since that time or longer, the oldest first."""
+        status = self._batch.inbox.status
         old = sorted(number for number, record in self._data.items() if record.since <= time)
         return [tup for tup in map(self._tuple, old) if status[tup._index] == OPEN]  # noqa: SLF001
 
@@ -162,7 +167,7 @@ class Bag(Space):
         return self._has(self._by_key.get(key, ()))
 
     def __len__(self) -> int:
-        lent, status = self._tuples, self._holding.inbox.status
+        lent, status = self._tuples, self._batch.inbox.status
         gone = sum(
             number in self._data and status[tup._index] != OPEN  # noqa: SLF001
             for number, tup in lent.items()
@@ -171,35 +176,36 @@ class Bag(Space):
 
     # --- for the engine ------------------------------------------------------------------------
 
-    def begin(self, holding: Holding, ended: Iterable[int]) -> None:
-        """Start a batch: drop what is not to be counted again, before the bolt sees it.
+    def begin(self, batch: HeldBatch, ended: Iterable[int]) -> None:
+        """Start a batch: remove a dead driver's records and ended roots, before the bolt sees any.
 
         Args:
-            holding: what the task's bags share in this batch.
-            ended: roots that ended without the tuples held of them.
+            batch: the facts for all spaces of held tuples in this batch.
+            ended: roots that ended although tuples of them are held.
         """
-        self._holding = holding
+        self._batch = batch
         self._tuples = {}
-        run = holding.inbox.batch.run
+        run = batch.inbox.batch.run
         if self._run != run:
             self._run = run
             for number, record in list(self._data.items()):
+                # Untracked records stay: their tuples come from no source.
                 if record.roots and record.run != run:
                     self.change(number, DELETED)
         ended = list(ended)
         gone = {root for root in ended if root in self._by_root}
         for number in sorted({n for root in gone for n in self._by_root[root]}):
-            self._forget_roots(number, gone)
+            self._remove_roots(number, gone)
         if ended and self._by_grove:
             self._thin_groves(np.array(ended, np.uint64))
 
-    def leave(self, holding: Holding) -> None:
-        """End a batch: keep its inbox, and what was made of it, from being held any longer."""
-        self._holding = holding
+    def finish(self, batch: HeldBatch) -> None:
+        """End a batch: keep neither its inbox nor its tuples alive."""
+        self._batch = batch
         self._tuples = {}
 
-    def let_go(self, number: int) -> None:
-        """Remove a record if it is there."""
+    def discard(self, number: int) -> None:
+        """Remove a record if there is one."""
         if number in self._data:
             self.change(number, DELETED)
 
@@ -209,34 +215,34 @@ class Bag(Space):
         self._update((key,))
 
     def restore(self, key: Any, entry: Any) -> None:
-        """Set a record to what it was."""
+        """Set a record to its value before a change."""
         super().restore(key, entry)
         self._update((key,))
 
-    def drop(self) -> None:
-        """The batch has not committed."""
+    def roll_back(self) -> None:
+        """Drop the batch's changes: the batch has not committed."""
         changed = self.fresh()
-        super().drop()
+        super().roll_back()
         self._update(changed)
 
     def apply(self, changes: dict[Any, Any]) -> None:
-        """Take over what a batch has changed and committed."""
+        """Apply committed changes to the base."""
         super().apply(changes)
         self._update(changes)
 
-    def forget(self) -> None:
-        """Empty it: it is going to be read anew."""
-        super().forget()
+    def clear(self) -> None:
+        """Drop the whole content before it is read anew."""
+        super().clear()
         self._data.clear()
         self._by_key.clear()
         self._by_root.clear()
         self._by_grove.clear()
 
     def __repr__(self) -> str:
-        return f"Bag({self.name}: {len(self)} held under {len(self._by_key)} keys)"
+        return f"HeldSpace({self.name}: {len(self)} held under {len(self._by_key)} keys)"
 
     def _update(self, numbers: Iterable[int]) -> None:
-        """Keep the records that are seen, and their indexes, in step with the space."""
+        """Keep the visible records and their indexes in step with the space."""
         for number in numbers:
             before, now = self._data.pop(number, None), self.find(number)
             if before is not None:
@@ -267,7 +273,7 @@ class Bag(Space):
     def _listing(self, root: int) -> dict[int, list[int]]:
         return self._by_root if root < GROVE else self._by_grove
 
-    def _forget_roots(self, number: int, gone: set[int]) -> None:
+    def _remove_roots(self, number: int, gone: set[int]) -> None:
         record: _Record = self._data[number]
         left = [
             pair for pair in zip(record.roots, record.shares, strict=True) if pair[0] not in gone
@@ -279,8 +285,8 @@ class Bag(Space):
             self.change(number, DELETED)
 
     def _thin_groves(self, gone: U64) -> None:
-        """Take roots that have ended out of the groves, once for all records of each."""
-        groves = self._holding.inbox.groves
+        """Remove ended roots from the groves, once for all records of a grove."""
+        groves = self._batch.inbox.groves
         for grove, numbers in list(self._by_grove.items()):
             record: _Record = self._data[numbers[0]]
             groves.unpack(grove, dict(record.groves)[grove])
@@ -299,7 +305,7 @@ class Bag(Space):
         del groves[grove]
         if thinner is not None:
             shares[thinner] = shares.get(thinner, 0) ^ share
-            groves[thinner] = self._holding.inbox.groves.pack(thinner)
+            groves[thinner] = self._batch.inbox.groves.pack(thinner)
         if not shares:
             self.change(number, DELETED)
             return
@@ -311,7 +317,7 @@ class Bag(Space):
         )
 
     def _has(self, numbers: Iterable[int]) -> bool:
-        status = self._holding.inbox.status
+        status = self._batch.inbox.status
         lent = self._tuples
         return any(
             number not in lent or status[lent[number]._index] == OPEN  # noqa: SLF001
@@ -322,10 +328,11 @@ class Bag(Space):
         tup = self._tuples.get(number)
         if tup is None:
             record: _Record = self._data[number]
-            inbox = self._holding.inbox
+            inbox = self._batch.inbox
             origin = PacketOrigin(
                 inbox, inbox.fields(record.names), record.component, record.stream, record.task
             )
+            # The batch may know the grove already, from packets or from another record.
             for grove, data in record.groves:
                 inbox.groves.unpack(grove, data)
             index = inbox.adopt(record.roots, record.shares, record.attempt)
@@ -335,12 +342,12 @@ class Bag(Space):
 
     def _lend(self, number: int, index: int, tup: Tuple) -> None:
         self._tuples[number] = tup
-        self._holding.place(index, self, number)
+        self._batch.place(index, self, number)
 
     def _mine(self, tup: Tuple) -> int:
         if not issubclass(type(tup), Tuple):
             raise TrackingError(f"{shown(tup)} cannot be held: it is no tuple")
-        index, inbox = tup._index, self._holding.inbox  # noqa: SLF001
+        index, inbox = tup._index, self._batch.inbox  # noqa: SLF001
         if tup._origin.inbox is not inbox:  # type: ignore[attr-defined]  # noqa: SLF001
             raise TrackingError(
                 f"{shown(tup)} cannot be held any more: this task did not receive it in this "
@@ -351,7 +358,7 @@ class Bag(Space):
         return index
 
     def _record(self, key: Any, tup: Tuple, index: int) -> _Record:
-        inbox, origin = self._holding.inbox, tup._origin  # noqa: SLF001
+        inbox, origin = self._batch.inbox, tup._origin  # noqa: SLF001
         roots, shares = inbox.pairs_of(index)
         return _Record(
             key=key,
@@ -370,11 +377,11 @@ class Bag(Space):
 
 
 def _to_keep(values: tuple[Any, ...]) -> tuple[Any, ...] | Kept:
-    """Return values that stay as they are, and that the batch's log can take.
+    """Return values in an immutable form that the batch's log can store.
 
     Raises:
-        CoderError: one of them cannot be pickled, or not be read again; whoever wants to hold it
-            hears of it now, since no batch could be begun or written with it.
+        CoderError: a value cannot be pickled, or not be read again. The holder hears of it now,
+            because no batch could be written with the value, or begun.
     """
     return values if ATOMS.issuperset(map(type, values)) else Kept(pickled(list(values)))
 

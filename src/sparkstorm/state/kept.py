@@ -1,4 +1,4 @@
-"""Kept values: the forms that a value has in a state, and in the chunks of the store."""
+"""Stored forms: the forms of values in a state, and in the chunks of the store."""
 
 import io
 import pickle
@@ -7,15 +7,15 @@ from typing import Any, Final, final
 __all__ = ["ATOMS", "DELETED", "MISSING", "MOVED", "ChunkUnpickler", "Kept", "load_chunk"]
 
 ATOMS: Final = frozenset({str, int, float, bool, bytes, type(None)})
-"""Types whose values cannot change in place: kept as they are."""
+"""Types of immutable values: stored as they are."""
 
 MISSING: Final[Any] = object()
-"""Stands for an entry that is not there."""
+"""Stands for an absent entry."""
 
 
 @final
 class Kept:
-    """A value that is not kept as it is: pickled, or (``DELETED``) gone."""
+    """The stored form of a mutable value, as a pickle; or (``DELETED``) of a removed key."""
 
     __slots__ = ("data",)
 
@@ -30,14 +30,14 @@ MOVED: Final = {
     "sparkstorm.execution.marks": "sparkstorm.state.kept",
     "sparkstorm.execution.held": "sparkstorm.state.held",
 }
-"""Where the modules are today that chunks of earlier versions name."""
+"""Today's names of modules that chunks of earlier versions name."""
 
 
 class ChunkUnpickler(pickle.Unpickler):
-    """Reads chunks, those of earlier versions too: their classes stood in other modules then."""
+    """Reads chunks, also of earlier versions, whose classes stood in other modules."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return the class that a chunk names."""
+        """Return the class of a chunk's reference."""
         return super().find_class(MOVED.get(module, module), name)
 
 

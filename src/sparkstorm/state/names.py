@@ -1,4 +1,4 @@
-"""Keys and names of a state: refused where they are put, if they could not be found again."""
+"""Keys and names of a state: refused at once if the state could not find them again."""
 
 import math
 import pickle
@@ -12,16 +12,20 @@ __all__ = ["check_key", "check_name", "check_ttl"]
 
 
 def check_key(key: Any) -> None:
-    """Refuse a key that cannot be written with the batch, or not be read with the next one.
+    """Refuse a key that the batch could not write, or the next batch not read.
 
     Raises:
-        TypeError: it cannot be pickled, read again, hashed or compared.
+        TypeError: the key cannot be pickled, read again, hashed or compared.
     """
     if type(key) in ATOMS or (type(key) is tuple and ATOMS.issuperset(map(type, key))):
         return
     try:
         copy = pickle.loads(pickle.dumps(key, pickle.HIGHEST_PROTOCOL))  # noqa: S301 - our own
-        _ = hash(key), hash(copy), copy == key  # that they can be asked is all that is asked
+        _ = (
+            hash(key),
+            hash(copy),
+            copy == key,
+        )  # the answers do not matter, only that there are some
     except BaseException as error:  # of any user's class
         if not is_of_value(error):
             raise
@@ -29,11 +33,11 @@ def check_key(key: Any) -> None:
 
 
 def check_name(name: Any) -> None:
-    """Refuse what cannot name a state.
+    """Refuse a name that cannot name a state.
 
     Raises:
-        TypeError: it is no text.
-        ValueError: it is text that has no UTF-8.
+        TypeError: the name is no text.
+        ValueError: the text has no UTF-8.
     """
     if not issubclass(type(name), str):
         raise TypeError(f"a state is named by text, not by {shown(name)}")
@@ -41,10 +45,10 @@ def check_name(name: Any) -> None:
 
 
 def check_ttl(secs: Any) -> None:
-    """Refuse what is no time to live.
+    """Refuse an impossible time to live.
 
     Raises:
-        ValueError: it is neither None nor a number of seconds above 0.
+        ValueError: the value is neither None nor a number of seconds above 0.
     """
     number = issubclass(type(secs), int | float) and 0 < secs < math.inf
     if secs is not None and not number:

@@ -1,14 +1,15 @@
-"""A task's committed state for people: read without running any code of whoever wrote it."""
+"""A task's committed state for people: read without running code from the checkpoint."""
 
 import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self, final
 
-from sparkstorm.state.committed import EntryStore, MemoryEntries, StoredEntries
-from sparkstorm.state.held import Bag
+from sparkstorm.state.held import HeldSpace
 from sparkstorm.state.kept import MOVED, ChunkUnpickler, Kept
-from sparkstorm.state.log import committed_chunks
+from sparkstorm.state.log import ChunkLog
+from sparkstorm.state.spaces.base import MemoryBase, StoredBase
+from sparkstorm.state.stores import ChunkStore
 
 __all__ = ["Item", "StandIn", "items_of", "items_of_entry"]
 
@@ -22,18 +23,18 @@ _SAFE_MODULES = {
     "fractions": {"Fraction"},
     "uuid": {"UUID"},
 }
-"""What a pickle may name and get. Anything else may not be there, or may do anything."""
+"""The names that a pickle may use. Any other class may be absent here, or may do harm."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One key of one space of a task.
+    """A key of a space of a task.
 
     Attributes:
         space: the named state; ``""`` is the bolt's own, and held tuples are below ``tuples/``.
-        key: the key; a held tuple's is the one that it is held under.
-        value: the value; a held tuple's are its fields with their values.
+        key: the key; for a held tuple, the key that holds it.
+        value: the value; for a held tuple, its fields with their values.
     """
 
     space: str
@@ -42,12 +43,12 @@ class Item:
 
 
 class StandIn:
-    """Stands for an object of a class that is not loaded: its name and what it was made from."""
+    """Stands for an object of an unknown class: the class's name and the object's parts."""
 
     name = ""
 
     def __new__(cls, *arguments: Any, **_: Any) -> Self:
-        """Take whatever the pickle hands over."""
+        """Accept any arguments from the pickle."""
         one = super().__new__(cls)
         one.parts = list(arguments)
         return one
@@ -59,11 +60,11 @@ class StandIn:
         self.parts.append(state)
 
     def append(self, item: Any) -> None:
-        """Take an item of a list."""
+        """Add an item of a list."""
         self.parts.append(item)
 
     def extend(self, items: Iterable[Any]) -> None:
-        """Take items of a list."""
+        """Add items of a list."""
         self.parts.extend(items)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -76,37 +77,37 @@ class StandIn:
 @final
 class _Unpickler(ChunkUnpickler):
     def find_class(self, module: str, name: str) -> Any:
-        """Load what is known to be harmless; a stand-in for all else."""
+        """Load harmless classes; return a stand-in for all others."""
         if name in _SAFE_MODULES.get(MOVED.get(module, module), ()):
             return super().find_class(module, name)
         return type(name, (StandIn,), {"name": f"{module}.{name}"})
 
 
-def items_of(store: EntryStore) -> Iterator[Item]:
-    """Read what the chunks of a task hold, space by space."""
-    spaces: dict[str, MemoryEntries] = {}
-    for data in committed_chunks(store):
+def items_of(store: ChunkStore) -> Iterator[Item]:
+    """Read the content of a task's chunks, space by space."""
+    spaces: dict[str, MemoryBase] = {}
+    for data in ChunkLog.load(store).data(store):
         for space, changes in _loads(data).items():
-            spaces.setdefault(space, MemoryEntries()).take(changes)
+            spaces.setdefault(space, MemoryBase()).apply(changes)
     for space, entries in sorted(spaces.items()):
         for key, value in entries.items():
             yield from _items(space, key, value)
 
 
 def items_of_entry(name: str, data: bytes) -> Iterator[Item]:
-    """Read what a single entry of the store holds."""
+    """Read the content of a single entry of the store."""
     for key, value in _loads(data).items():
-        yield from _items(StoredEntries.space_of(name), key, value)
+        yield from _items(StoredBase.space_of(name), key, value)
 
 
 def _items(space: str, key: Any, value: Any) -> Iterator[Item]:
     if space.startswith(("times/", "due/")):
-        return  # what a named state with a time to live notes for itself
+        return  # the notes of a named state with a time to live
     if space == "attributes":
         changed = _loads(value)[0] if value is not None else {}
         for name, attribute in changed.items():
             yield Item(space, name, attribute)
-    elif space.startswith(Bag.PREFIX):
+    elif space.startswith(HeldSpace.PREFIX):
         yield Item(space, value.key, dict(zip(value.names, _opened(value.values), strict=True)))
     else:
         yield Item(space.removeprefix("named/"), key, _opened(value))

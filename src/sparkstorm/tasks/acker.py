@@ -1,4 +1,4 @@
-"""The last stage: each acker task merges what came in for its roots, and tells the driver."""
+"""The last stage: each acker task merges the contributions to its roots, and tells the driver."""
 
 import json
 from collections.abc import Iterable
@@ -20,15 +20,17 @@ __all__ = ["decode_result", "encode_result", "run_ackers"]
 def run_ackers(
     plan: Plan, partition: int, packets: Iterable[bytes], batch: BatchInfo
 ) -> list[Delivery]:
-    """Run the acker tasks of a partition; also those that nothing came in for."""
+    """Run the acker tasks of a partition, also those without any packet."""
     tallies = {
         task: Tally(batch.ranges, acker, len(plan.ackers), excluded=batch.excluded)
         for acker, task in enumerate(plan.ackers)
         if plan.home(task) == partition
     }
     out: list[Delivery] = []
+    # The first failure of a root counts, so the order must not be Spark's.
     for data in sorted(packets, key=lambda data: read_head(data).order):
         packet = Packet.decode(data)
+        # Taps and faults pass through the last stage on their way to the driver.
         if packet.head.target == DRIVER:
             out.append((partition, data))
         elif packet.head.target in tallies:
@@ -76,7 +78,7 @@ def encode_result(result: TallyResult) -> list[bytes]:
 
 
 def decode_result(packet: Packet) -> TallyResult:
-    """Decode an OUTCOME packet; called by the driver."""
+    """Decode an OUTCOME packet; the driver calls this."""
     head = json.loads(bytes(packet.parts[0]))
     opened, vals, late_roots, late_deltas, resets, held = (
         np.frombuffer(part, np.uint64) for part in packet.parts[1:7]

@@ -1,4 +1,4 @@
-"""Waiting bolts: several ``execute`` calls of one task at a time, recorded in the input's order."""
+"""Waiting bolts: several ``execute`` calls of a task at a time, recorded in the input's order."""
 
 import asyncio
 import atexit
@@ -24,10 +24,10 @@ _LOOPS = threading.local()
 
 @final
 class Recording:
-    """A collector that writes down its calls, to be made on the real one later.
+    """A collector that records its calls, for the real collector later.
 
-    Also how ``execute`` ended: what was recorded before it raised is replayed all the same, since
-    a :class:`Bolt` keeps what it emitted.
+    A recording also has the error that ended ``execute``. The calls before the error are replayed
+    all the same, since a :class:`Bolt` keeps its emits.
     """
 
     __slots__ = ("_calls", "_error")
@@ -41,14 +41,14 @@ class Recording:
             raise AttributeError(name)
 
         def record(*args: Any, **kwargs: Any) -> None:
-            # The caller may change a list that it has emitted: what counts is what it was.
+            # The bolt may change a list after its emit, so the recording keeps a copy.
             copied = tuple(tuple(arg) if isinstance(arg, list) else arg for arg in args)
             self._calls.append((name, copied, kwargs))
 
         return record
 
     def replay(self, collector: Any) -> None:
-        """Make the calls on the real collector, and raise what ``execute`` raised."""
+        """Make the calls on the real collector, then raise ``execute``'s error."""
         for name, args, kwargs in self._calls:
             getattr(collector, name)(*args, **kwargs)
         if self._error is not None:
@@ -60,7 +60,7 @@ _CURRENT: contextvars.ContextVar[Recording] = contextvars.ContextVar("sparkstorm
 
 @final
 class _CurrentCollector:
-    """``self.collector`` of a concurrent bolt: leads to the recording of the running tuple."""
+    """``self.collector`` of a concurrent bolt: the recording of the running tuple."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(_CURRENT.get(), name)
@@ -70,9 +70,9 @@ class _CurrentCollector:
 
 
 def run_concurrently(bolt: AnyBolt, tuples: Iterable[Tuple], limit: int, take: _Take) -> None:
-    """Execute up to ``limit`` tuples at a time; hand each one's record to ``take`` in order.
+    """Execute up to ``limit`` tuples at a time; hand each recording to ``take`` in order.
 
-    Threads, or coroutines on one event loop if ``execute`` is ``async def``.
+    Tuples run in threads, or as coroutines on an event loop if ``execute`` is ``async def``.
     """
     real = getattr(bolt, "collector", None)
     if isinstance(bolt, Bolt):
@@ -88,9 +88,9 @@ def run_concurrently(bolt: AnyBolt, tuples: Iterable[Tuple], limit: int, take: _
 
 
 def _event_loop() -> asyncio.Runner:
-    """This thread's event loop, the same for all batches and bolts.
+    """Return this thread's event loop, the same for all batches and bolts.
 
-    A connection pool that tasks share, say, belongs to the loop in which it was made.
+    A connection pool that tasks share, say, belongs to the loop that made the pool.
     """
     found: asyncio.Runner | None = getattr(_LOOPS, "runner", None)
     if found is None:
@@ -113,7 +113,9 @@ def _run_threads(bolt: AnyBolt, tuples: Iterable[Tuple], limit: int, take: _Take
     with ThreadPoolExecutor(limit, thread_name_prefix="sparkstorm-bolt") as pool:
         waiting: deque[tuple[int, Future[Recording]]] = deque()
         for tup in tuples:
+            # Results are taken in the order of the input, so a repeated run emits the same.
             waiting.append((tup._index, pool.submit(_call_recorded, bolt, tup)))  # noqa: SLF001
+            # Twice the limit keeps all threads busy while the first in order is slow.
             if len(waiting) >= 2 * limit:
                 _take_first(waiting, take)
         while waiting:
@@ -124,7 +126,7 @@ def _call_recorded(bolt: Any, tup: Tuple) -> Recording:
     recording = Recording()
     try:
         refuse_result(_call(bolt, tup, recording))
-    except BaseException as error:  # it is raised again by replay
+    except BaseException as error:  # replay raises the error again
         if not is_of_call(error):
             raise
         recording._error = error  # noqa: SLF001
@@ -138,6 +140,7 @@ def _take_first(waiting: deque[tuple[int, Future[Recording]]], take: _Take) -> N
 
 async def _run_coroutines(bolt: Any, tuples: Iterable[Tuple], limit: int, take: _Take) -> None:
     source = iter(tuples)
+    # A window bounds the recordings in memory; a wide one keeps a slow call from stopping the rest.
     while window := list(islice(source, limit * 8)):
         gate = asyncio.Semaphore(limit)
         records = await asyncio.gather(*(_await_one(bolt, tup, gate) for tup in window))

@@ -1,12 +1,12 @@
-"""From a task's outboxes to packets: encode, route, work out the shares, address.
+"""Dispatch: from a task's outboxes to packets: encode, route, work out the shares, address.
 
-The one place where tuples get their lineage. In the order of :meth:`Dispatcher.dispatch`:
+Tuples get their lineage here and nowhere else. In the order of :meth:`Dispatcher.dispatch`:
 
-1. anchor: find out which roots tuples with many anchors belong to, once for all that share them;
+1. anchor: find the roots of tuples with many anchors, once for all tuples with the same anchors;
 2. draft: encode each stream's columns and route them: bodies of a bounded size for each task;
-3. token: digest all of it, so that the ids derive from what was emitted (see ``child_ids``);
-4. settle: give each copy its share, and the ackers what no child carries;
-5. address: each packet to the partition where its task lives, the groves that it names before it.
+3. token: digest all drafts, so that ids derive from the emits (see ``child_ids``);
+4. settle: give each copy its share, and the ackers the contributions that no child carries;
+5. address: each packet to the partition of its task, behind the groves that the packet names.
 """
 
 import hashlib
@@ -35,24 +35,27 @@ from sparkstorm.tasks.routing import Emissions, Tasks, choose_tasks
 __all__ = ["Delivery", "Dispatcher", "MisfitError"]
 
 Delivery: TypeAlias = tuple[int, bytes]
-"""A packet and the partition that it goes to."""
+"""The partition that a packet goes to, and the packet."""
 
 _PACKET_BYTES = 400 * 1024
-"""Packets are cut to about this size. Larger ones would be humongous objects for the JVM's G1
-collector (half a region, which is 1 MB in a small heap), whose collection costs more than all the
-rest: measured 1.5 s of CPU per batch with packets of 6 MB."""
+"""The approximate size of a packet.
+
+Larger packets would be humongous objects for the JVM's G1 collector (half a region, which is 1 MB
+in a small heap). Collecting these costs more than all the rest: measured 1.5 s of CPU per batch
+with packets of 6 MB.
+"""
 
 _PAIR_BYTES = 16
-"""A root and a share, as they are at most."""
+"""The most bytes of a root and a share."""
 
 _ROOT_BYTES, _PIECE_BYTES = 2, 24
-"""A root of a grove, as the distance from the one before, and what begins where that is too far."""
+"""The bytes of a grove's root, as a distance from the root before, and of each new piece."""
 
 _FAR = np.uint64(1 << 8 * _ROOT_BYTES)
 
 
 class MisfitError(Exception):
-    """Emitted values that cannot be sent: where they are, and why each cannot."""
+    """Emitted values that cannot be sent: their outbox, their rows, and a reason for each row."""
 
     def __init__(self, box: Emitted, error: CoderError) -> None:
         super().__init__(str(error))
@@ -64,7 +67,7 @@ class MisfitError(Exception):
 @final
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """Copies of one stream's tuples for one task, not yet with their lineage."""
+    """Copies of a stream's tuples for a task, still without lineage."""
 
     stream: int
     target: int
@@ -74,7 +77,7 @@ class _Draft:
 
 @final
 class Dispatcher:
-    """Sends what one task emitted; made anew for each batch."""
+    """Sends a task's emits, acks and failures; each batch has a new dispatcher."""
 
     def __init__(self, plan: Plan, task: int, partition: int, batch: BatchInfo, lane: int = 0):
         self._plan = plan
@@ -91,21 +94,22 @@ class Dispatcher:
         anchor_lists: Sequence[Sequence[int]] = (),
         groves: Groves | None = None,
     ) -> list[Delivery]:
-        """Turn everything emitted, and the acks, into packets.
+        """Turn all emits, and the acks, into packets.
 
         Args:
-            inputs: the lineage of the tuples that the task has at hand.
-            acked: which of them it acked.
-            boxes: what it emitted.
-            anchor_lists: the inputs of what has several anchors, by the number of the list.
-            groves: those of the inputs; new ones are added.
+            inputs: the lineage of the task's inputs.
+            acked: marks the inputs that the task acked.
+            boxes: the emitted tuples by stream.
+            anchor_lists: the inputs of tuples with several anchors, by the number of the list.
+            groves: the groves of the inputs; the call adds new ones.
 
         Raises:
-            MisfitError: some values cannot be encoded or routed; nothing was sent. Drop them, fail
-                their parents, and call again.
+            MisfitError: some values cannot be encoded or routed; nothing was sent. Drop the rows,
+                fail their parents, and call again.
         """
         groves = Groves() if groves is None else groves
         anchors = Anchors.resolve(inputs, anchor_lists, groves, MANY_ROOTS)
+        # Empty boxes have nothing to route, and columns without a row have no type.
         filled = [box for box in boxes if len(box)]
         drafts = [draft for box in filled for draft in self._drafts(box, anchors)]
         settlement = self._settle(anchors, acked, drafts)
@@ -116,7 +120,8 @@ class Dispatcher:
         ]
 
     def hold(self, kind: Kind, roots: U64) -> list[Delivery]:
-        """Tell the ackers of roots that are held, or whose time-out starts anew."""
+        """Tell the ackers about held roots, or roots whose time-out starts anew."""
+        # A root of several held tuples is told once.
         each, step = np.unique(roots), _PACKET_BYTES // roots.itemsize
         return [
             (home, self._writer.roots(kind, target, piece))
@@ -125,7 +130,7 @@ class Dispatcher:
         ]
 
     def fail(self, failed: FailedRoots) -> list[Delivery]:
-        """Tell the ackers of roots that failed."""
+        """Tell the ackers about failed roots."""
         deliveries = []
         step = _PACKET_BYTES // _PAIR_BYTES
         for home, target, marks in self._split(failed.roots):
@@ -136,7 +141,7 @@ class Dispatcher:
         return deliveries
 
     def fatal(self, payload: bytes) -> list[Delivery]:
-        """Tell the driver of a fault that must stop the topology."""
+        """Tell the driver about a fault that must stop the topology."""
         return [(self._partition, self._writer.for_driver(Kind.FATAL, [payload]))]
 
     def _drafts(self, box: Emitted, anchors: Anchors) -> Iterator[_Draft]:
@@ -145,6 +150,7 @@ class Dispatcher:
             pairs = anchors.pairs(parents)
             stream = self._plan.stream_number[box.key]
             routes, direct = self._plan.routes[box.key], box.direct_tasks()
+            # A tuple that no route takes would vanish, and its tree look complete.
             if routes and direct is not None:
                 _check_direct(routes, direct)
             for route in routes:
@@ -182,11 +188,13 @@ class Dispatcher:
             return Settlement(Lineage.untracked(copies), Entries.none())
         child, anchor = anchors.of(np.concatenate([_NONE, *parents]))
         token = self._token(drafts, inputs, anchor)
+        # The stand-ins of long lists are inputs that nobody acked.
         acked = np.concatenate([acked, np.zeros(len(inputs) - len(acked), np.bool_)])
         return settle(inputs, acked, child, anchor, copies, token)
 
     def _token(self, drafts: Sequence[_Draft], inputs: Lineage, anchor: Indexes) -> int:
         digest = hashlib.sha256()  # processors have instructions for it: twice as fast as others
+        # The lane is in the sequence: two loads of a task with equal messages need different ids.
         digest.update(f"{self._batch.number} {self._task} {self._writer.sequence}".encode())
         for draft in drafts:
             digest.update(f"{draft.stream} {draft.target} {draft.body.count}".encode())
@@ -198,7 +206,7 @@ class Dispatcher:
     def _groves(
         self, drafts: Sequence[_Draft], children: Lineage, groves: Groves
     ) -> Iterator[Delivery]:
-        """Tell each task once of the groves that its tuples belong to."""
+        """Tell each task once about the groves of its tuples."""
         if not len(groves):
             return
         named: dict[int, list[U64]] = {}
@@ -237,7 +245,7 @@ class Dispatcher:
                 yield home, self._writer.entries(target, piece)
 
     def _split(self, roots: U64) -> Iterator[tuple[int, int, NDArray[np.bool_]]]:
-        """Sort roots to their ackers: (partition, acker task, which)."""
+        """Sort roots to their ackers: yield (partition, acker task, marks)."""
         ackers = self._plan.ackers
         if not len(ackers) or not len(roots):
             return
@@ -252,7 +260,7 @@ _NONE = np.empty(0, np.int64)
 
 
 def _check_direct(routes: Sequence[Route], direct: Tasks) -> None:
-    """A tuple for a task that does not read the stream would be lost without a word."""
+    """Refuse a tuple for a task that does not read the stream; nobody would miss the tuple."""
     readers = sorted(task for route in routes for task in route.tasks)
     strangers = np.flatnonzero(~np.isin(direct, readers)).tolist()
     if strangers:
@@ -263,12 +271,12 @@ def _check_direct(routes: Sequence[Route], direct: Tasks) -> None:
 def _cut(
     columns: Mapping[str, Column], rows: Indexes, pairs: Indexes | None
 ) -> Iterator[tuple[Indexes, Body]]:
-    """Encode these rows, in as many bodies as their size and their lineage ask for.
+    """Encode these rows, in as many bodies as their size and lineage need.
 
     Args:
         columns: the values of all rows.
-        rows: which of them.
-        pairs: how many pairs each of all rows has; None for one each.
+        rows: the rows to encode.
+        pairs: the number of pairs of each of all rows; None for one each.
     """
     total = max((len(column) for column in columns.values()), default=1)
     row_bytes = sum(column.nbytes for column in columns.values()) / total
@@ -282,7 +290,7 @@ def _cut(
 
 
 def _starts(sizes: NDArray[np.floating[Any]]) -> list[int]:
-    """Where to cut what has these sizes: the starts of the pieces, and the end of the last."""
+    """Return the cuts of pieces with these sizes: the starts, and the end of the last piece."""
     ends = np.cumsum(sizes)
     starts, done = [0], 0.0
     while starts[-1] < len(sizes):
@@ -293,7 +301,7 @@ def _starts(sizes: NDArray[np.floating[Any]]) -> list[int]:
 
 
 def _cut_groves(pieces: Pieces | None) -> Iterator[Pieces]:
-    """Cut pieces of groves where roots are far from each other, and to the size of a packet."""
+    """Cut pieces of groves at gaps between roots, and to the size of a packet."""
     if pieces is None:
         return
     roots = pieces.roots
@@ -314,6 +322,7 @@ def _encode(columns: Mapping[str, Column], rows: Indexes) -> Iterator[tuple[Inde
         body = Body.of_fields(picked, len(rows))
     except CoderError as error:
         raise CoderError.of({int(rows[row]): why for row, why in error.faults.items()}) from None
+    # The sizes were guesses, for pickled values a wild one; so the encoded body decides.
     if body.nbytes <= 2 * _PACKET_BYTES or len(rows) == 1:
         yield rows, body
         return
@@ -323,7 +332,7 @@ def _encode(columns: Mapping[str, Column], rows: Indexes) -> Iterator[tuple[Inde
 
 
 def _pick(column: Column, rows: Indexes) -> Column:
-    """The values of these rows; a slice, which copies nothing, where they are consecutive."""
+    """Return the values of these rows; a slice, without a copy, if they are consecutive."""
     first, last = int(rows[0]), int(rows[-1])
     if last - first == len(rows) - 1 and bool(np.all(np.diff(rows) == 1)):
         return column if len(rows) == len(column) else column.slice(first, last + 1)

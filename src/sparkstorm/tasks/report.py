@@ -1,7 +1,7 @@
-"""What tasks tell the driver beside their packets: counts, prints and logs.
+"""Reports: counts, prints and log lines that tasks tell the driver beside their packets.
 
-A report may arrive twice or never (Spark's accumulators), so nothing depends on it but what people
-see.
+A report may arrive twice or never (Spark's accumulators). So nothing depends on reports but the
+views of people.
 """
 
 import contextlib
@@ -12,27 +12,31 @@ from dataclasses import dataclass, field
 from typing import final
 
 from sparkstorm.metrics import TaskMetrics
+from sparkstorm.texts.logs import logger_of
 
-__all__ = ["LogLine", "Report", "capture_prints", "newest"]
+__all__ = ["LINES", "LogLine", "Report", "capture_prints", "log_line", "newest"]
+
+LINES = "sparkstorm.topology"
+"""The parent of the loggers of components."""
 
 _MAX_LINES = 1000
-"""Lines that one task may log in one batch; more are counted, not kept."""
+"""The most lines of a task in a batch; further lines are only counted."""
 
 _MAX_CHARS = 200_000
-"""Characters of all of them; a line that is longer than what is left keeps its beginning."""
+"""The most characters of all lines together; the last line keeps its beginning."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line that a component printed or logged, as it was: it may hold anything.
+    """A line that a component printed or logged, unchanged: the line may hold anything.
 
     Attributes:
-        component: the component, or an empty text if there is none.
-        task: its task.
+        component: the component; empty if there is none.
+        task: the component's task.
         level: the name of a level of Python's logging, or ``print``.
         text: the line.
-        trace: the traceback that was logged with it.
+        trace: the traceback logged with the line.
     """
 
     component: str
@@ -42,12 +46,24 @@ class LogLine:
     trace: str = ""
 
 
+def log_line(line: LogLine) -> None:
+    """Log a component's line in the driver, by the logger ``sparkstorm.topology.COMPONENT``.
+
+    A printed line has the level INFO. Handlers find the whole :class:`LogLine` as ``record.line``.
+    """
+    level = logging.getLevelNamesMapping().get(line.level.upper(), logging.INFO)
+    logger = logger_of(f"{LINES}.{line.component}" if line.component else LINES)
+    logger.log(level, "%s", line.text, extra={"trace": line.trace, "line": line})
+
+
 @final
 @dataclass(slots=True)
 class Report:
-    """What one task has to tell about one batch; a spout's task, about one load (``lane``).
+    """A task's report on a batch; a spout task's report on a load (``lane``).
 
-    ``dropped`` lines found no ``room``, which is counted in characters, or were too many.
+    Attributes:
+        dropped: the number of lines beyond the bounds.
+        room: the characters left for lines.
     """
 
     component: str
@@ -59,7 +75,8 @@ class Report:
     room: int = _MAX_CHARS
 
     def log(self, level: str, text: str, trace: str = "") -> None:
-        """Keep a line, or count it if there are too many."""
+        """Keep a line, or count the line if there are too many."""
+        # A bolt that prints each tuple must not fill the driver's memory.
         if len(self.lines) >= _MAX_LINES or not self.room:
             self.dropped += 1
             return
@@ -70,7 +87,7 @@ class Report:
         self.lines.append(LogLine(self.component, self.task, level, kept, trace))
 
     def finish(self) -> None:
-        """Add a line that says how many were dropped."""
+        """Add a line with the number of dropped lines."""
         if self.dropped:
             text = f"… and {self.dropped} more lines in this batch"
             self.lines.append(LogLine(self.component, self.task, "warning", text))
@@ -78,18 +95,19 @@ class Report:
 
 
 def newest(reports: Iterable[Report]) -> list[Report]:
-    """Return of each task the last report: a task that was run again is told of once."""
+    """Return each task's last report, so a repeated task is told once."""
     return list({(r.component, r.task, r.lane): r for r in reports}.values())
 
 
 @contextlib.contextmanager
 def capture_prints(report: Report) -> Iterator[None]:
-    """Turn what is printed and logged within into lines of the report."""
+    """Turn prints and logs within the block into lines of the report."""
     writer = _LineWriter(report)
     handler = _ReportHandler(report)
     root = logging.getLogger()
     root.addHandler(handler)
     level = root.level
+    # Bolts log at INFO; the root logger of a worker starts at WARNING.
     root.setLevel(min(level, logging.INFO) if level else logging.INFO)
     try:
         with contextlib.redirect_stdout(writer), contextlib.redirect_stderr(writer):
@@ -101,7 +119,7 @@ def capture_prints(report: Report) -> Iterator[None]:
 
 
 class _LineWriter(io.TextIOBase):
-    """A text file whose lines go to a report."""
+    """A text file that writes its lines to a report."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -121,12 +139,12 @@ class _LineWriter(io.TextIOBase):
 
 
 class _ReportHandler(logging.Handler):
-    """Logging into a report."""
+    """A logging handler that writes to a report."""
 
     def __init__(self, report: Report) -> None:
         super().__init__()
         self._report = report
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.format(record)  # which also makes the text of a traceback
+        self.format(record)  # fills record.message and the text of the traceback
         self._report.log(record.levelname.lower(), record.message, record.exc_text or "")

@@ -1,7 +1,7 @@
-"""From a grouping to tasks: pure functions of what was emitted, for all tuples at once.
+"""Routing: from a grouping to tasks, by pure functions, for all emitted tuples at once.
 
-Nothing here draws a random number or counts beyond the batch: Spark may run a task twice, and
-both runs must send every tuple to the same place.
+Nothing here draws a random number or counts beyond the batch: Spark may run a task twice, and both
+runs must send every tuple to the same place.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,12 +42,12 @@ _SECOND_CHOICE = np.uint64(0xA0761D6478BD642F)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emissions:
-    """What one task emitted to one stream in one batch, as far as routing looks at it.
+    """The tuples that a task emitted to a stream in a batch, as routing sees them.
 
     Attributes:
         columns: the values by field name.
-        count: how many tuples.
-        turn: where round-robin starts; differs by batch and task so that small batches spread.
+        count: the number of tuples.
+        turn: the start of round-robin; differs by batch and task, so that small batches spread.
         local: for a component, its tasks in the emitter's partition.
         direct: the tasks picked by the emitter, for a direct stream.
     """
@@ -62,13 +62,13 @@ class Emissions:
 @final
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Which tuple goes to which task: one row per copy, sorted by task, then by tuple."""
+    """The tuples for each task: a row per copy, sorted by task, then by tuple."""
 
     rows: Indexes
     tasks: Tasks
 
     def by_task(self) -> list[tuple[int, int, int]]:
-        """Return (task, start, stop) for each run of copies to one task."""
+        """Return (task, start, stop) for each run of copies to a task."""
         if not len(self.tasks):
             return []
         edges = np.flatnonzero(np.diff(self.tasks)) + 1
@@ -78,7 +78,7 @@ class Copies:
 
 
 def choose_tasks(route: Route, emissions: Emissions) -> Copies:
-    """Route all tuples of a stream to one subscriber.
+    """Route all tuples of a stream to a subscriber.
 
     Raises:
         CoderError: some values cannot be hashed, or a custom grouping failed on them.
@@ -131,7 +131,7 @@ def _hashes(fields: Sequence[str], emissions: Emissions) -> U64:
 
 
 def _less_loaded(hashes: U64, first: int, count: int) -> Tasks:
-    """Two different tasks per key; of these the one to which fewer were sent in this batch.
+    """Return for each key the less loaded of two tasks, by the copies sent in this batch.
 
     Source: Nasir et al.: The Power of Both Choices (ICDE 2015); Storm's PartialKeyGrouping.
     """
@@ -167,7 +167,7 @@ def _custom(grouping: CustomGrouping, route: Route, emissions: Emissions) -> Cop
         rows += [row] * len(chosen)
         tasks += chosen
     if faults:
-        # All at once: whoever catches it drops these rows, and routes the others anew.
+        # All faults at once: the caller drops these rows and routes the others anew.
         raise CoderError.of(faults)
     return _sorted(np.array(rows, np.int64), np.array(tasks, np.int32))
 
@@ -182,5 +182,6 @@ def _direct(route: Route, emissions: Emissions) -> Copies:
 def _sorted(rows: Indexes, tasks: Tasks) -> Copies:
     if not len(tasks) or (tasks == tasks[0]).all():
         return Copies(rows, tasks)
+    # Of 16 bits, numpy's stable sort is a radix sort: several times faster.
     order = np.argsort((tasks - tasks.min()).astype(np.uint16), kind="stable")
     return Copies(rows[order], tasks[order])

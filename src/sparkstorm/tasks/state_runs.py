@@ -1,15 +1,15 @@
-"""Runs of stages with state: whether what was acked is what Spark commits.
+"""Runs of stages with state: proof that Spark commits the state behind the acks.
 
-Spark may run a partition of a stage twice in one batch: the output of its first run was lost with
-a disk or an executor. Then Spark commits the state that the *first* run wrote, and hands on the
-packets that the *last* run sent. The ackers see packets only, so a run that failed a tuple and one
-that did not would pass for the same: an ack without its effect in the state.
+Spark may run a partition of a stage twice in a batch, if the output of the first run was lost with
+a disk or an executor. Then Spark commits the state that the *first* run wrote, but hands on the
+packets that the *last* run sent. The ackers see packets alone. A run that failed a tuple and a run
+that acked the tuple would look the same: an ack without its effect in the state.
 
-So each run tells the driver a *fingerprint* of all packets that it received and sent. Two runs with
-one fingerprint have acked, failed and held the same tuples, and it does not matter whose state is
-kept. If the runs of a partition differ, or one of them is unknown, the batch is rolled back and run
-again. The driver asks Spark how many states it has of a partition, and not which it prefers: that
-rule is Spark's own, and may change.
+So each run tells the driver a *fingerprint* of all packets received and sent. Runs with the same
+fingerprint have acked, failed and held the same tuples, so either state is right. If the runs of a
+partition differ, or a run is unknown, the batch is rolled back and run again. The driver asks Spark
+for the number of states of a partition, not for the state that Spark prefers: the rule is Spark's
+own, and may change.
 """
 
 import hashlib
@@ -30,20 +30,20 @@ Place: TypeAlias = tuple[int, int]
 @final
 @dataclass(frozen=True, slots=True)
 class StateRun:
-    """One finished run of a stage with state in one partition, as its task tells it."""
+    """A finished run of a stage with state in a partition, as the run's task tells it."""
 
     place: Place
     fingerprint: str
 
 
 Told: TypeAlias = Report | StateRun
-"""What a task tells the driver beside its packets."""
+"""A task's message to the driver beside its packets."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class StateRuns:
-    """All runs of one batch whose state Spark could commit.
+    """All runs of a batch whose state Spark could commit.
 
     >>> once, again = StateRun((1, 0), "a"), StateRun((1, 0), "b")
     >>> StateRuns([once], {(1, 0): 1}).differing()
@@ -52,16 +52,16 @@ class StateRuns:
     [(1, 0)]
 
     Attributes:
-        told: what the tasks told, in any order.
-        states: how many states there are of each partition. A task that received nothing tells
-            nothing, and leaves its state as it was.
+        told: the tasks' messages, in any order.
+        states: the number of states of each partition. A task without packets tells nothing, and
+            leaves its state unchanged.
     """
 
     told: Iterable[StateRun] = ()
     states: Mapping[Place, int] = field(default_factory=dict)
 
     def differing(self) -> list[Place]:
-        """Return the partitions of which not all runs are known to have done the same."""
+        """Return the partitions without proof that all runs did the same."""
         told: dict[Place, list[str]] = {}
         for run in self.told:
             told.setdefault(run.place, []).append(run.fingerprint)
@@ -73,7 +73,7 @@ class StateRuns:
 
 
 def fingerprint(received: Iterable[bytes], sent: Iterable[Delivery]) -> str:
-    """Return a digest of what a run received and sent; the order of the packets is Spark's."""
+    """Return a digest of a run's packets, received and sent, in any order of Spark's."""
     digest = hashlib.blake2b(digest_size=16)
     for packets in (received, (data for _, data in sent)):
         checks = sorted((zlib.crc32(data), len(data)) for data in packets)
@@ -83,5 +83,6 @@ def fingerprint(received: Iterable[bytes], sent: Iterable[Delivery]) -> str:
 
 def _same(told: list[str], states: int) -> bool:
     if not told:
+        # No task told of the place: the one state is that of a run without packets.
         return states <= 1
     return len(told) == states and len(set(told)) == 1

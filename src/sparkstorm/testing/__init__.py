@@ -2,13 +2,14 @@
 
 Start with :func:`complete_topology`: fixed input in, all emitted tuples out. Feed single messages
 with :class:`FeederSpout` on a :class:`LocalRunner`; search for rare faults with :func:`simulate`.
+Real servers are in :mod:`sparkstorm.testing.servers`; the extra ``testing`` has their clients.
 """
 
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.testing.clock import ManualClock
 from sparkstorm.testing.faults import Faults
 from sparkstorm.testing.harness import Emitted, complete_topology
-from sparkstorm.testing.servers import KafkaServer, PostgresServer, ZooKeeperServer
+from sparkstorm.testing.internal.witness import BrokenPromise
 from sparkstorm.testing.shells import (
     BoltRun,
     check_shell_bolt,
@@ -19,31 +20,33 @@ from sparkstorm.testing.simulation import Observer, Outcome, Simulation, simulat
 from sparkstorm.testing.sinks import MemorySink
 from sparkstorm.testing.sources import LogSpout, QueueSpout
 from sparkstorm.testing.spouts import FeederSpout, FixedSpout
-from sparkstorm.testing.waiting import wait_until
-from sparkstorm.testing.witness import BrokenPromise
+from sparkstorm.testing.waiting import PATIENCE_SECS, wait_until
 
 __all__ = [
-    "BoltRun",
-    "BrokenPromise",
+    # running a topology here
     "Emitted",
-    "Faults",
+    "LocalRunner",
+    "complete_topology",
+    # spouts and sinks
     "FeederSpout",
     "FixedSpout",
-    "KafkaServer",
-    "LocalRunner",
     "LogSpout",
-    "ManualClock",
     "MemorySink",
-    "PostgresServer",
-    "ZooKeeperServer",
-    "Observer",
-    "Outcome",
     "QueueSpout",
-    "Simulation",
+    # shell components
+    "BoltRun",
     "check_shell_bolt",
     "check_shell_parent",
     "check_shell_spout",
-    "complete_topology",
-    "simulate",
+    # time
+    "ManualClock",
+    "PATIENCE_SECS",
     "wait_until",
+    # faults
+    "BrokenPromise",
+    "Faults",
+    "Observer",
+    "Outcome",
+    "Simulation",
+    "simulate",
 ]

@@ -1,8 +1,8 @@
 """Fault simulation: a topology under crashes, losses and repetitions, all drawn from one seed.
 
 Planning, execution, tracking and delivery are the engine's own; only the cluster
-(:mod:`sparkstorm.testing.cluster`), the clock and the driver's deaths are played. After each step
-the invariants of delivery are checked by an observer that does not ask the engine:
+(:mod:`sparkstorm.testing.internal.cluster`), the clock and the driver's deaths are played. After
+each step the invariants of delivery are checked by an observer that does not ask the engine:
 
 - every message is pending, or acked, or given up: never two of these, never none;
 - no ack before the commit of a batch that came after the emit;
@@ -12,6 +12,7 @@ the invariants of delivery are checked by an observer that does not ask the engi
 - once the faults have ended everything drains: nothing is pending, the ledger is empty.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,11 +28,12 @@ from sparkstorm.errors import BatchError
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.plan import Plan, StreamKey
-from sparkstorm.tasks.report import LogLine
+from sparkstorm.tasks.report import LINES
 from sparkstorm.testing.clock import ManualClock
-from sparkstorm.testing.cluster import Disk, RunWatch, SimulatedJobs, TaskRun
 from sparkstorm.testing.faults import Chance, Faults
-from sparkstorm.testing.witness import BrokenPromise, Message, Witness
+from sparkstorm.testing.internal.cluster import Disk, RunWatch, SimulatedJobs, TaskRun
+from sparkstorm.testing.internal.witness import BrokenPromise, Message, Witness
+from sparkstorm.texts.logs import logger_of
 from sparkstorm.topology.graph import Topology
 from sparkstorm.verdicts import Failure
 
@@ -184,13 +186,8 @@ class Simulation:
     def run(self, turns: int) -> Outcome:
         """Run so many turns with faults, and then without until everything is drained."""
         try:
-            for _ in range(turns):
-                self.turn()
-            self.chance.calm = True
-            self.chance.note("calm")
-            for _ in range(_MAX_CALM_TURNS):
-                if not self.turn() and self._runner.coordinator.drained:
-                    break
+            with _without_lines():
+                self._run(turns)
             self._check_drained()
         except BrokenPromise as broken:
             raise BrokenPromise(self._report(broken)) from broken
@@ -198,6 +195,15 @@ class Simulation:
         with self._files.safe():
             self._runner.__exit__(None, None, None)
         return outcome
+
+    def _run(self, turns: int) -> None:
+        for _ in range(turns):
+            self.turn()
+        self.chance.calm = True
+        self.chance.note("calm")
+        for _ in range(_MAX_CALM_TURNS):
+            if not self.turn() and self._runner.coordinator.drained:
+                return
 
     def turn(self) -> bool:
         """Let time pass and run a batch, with all that may happen to it; whether there was one."""
@@ -264,7 +270,6 @@ class Simulation:
             clock=self.clock,
             files=self._files,
             jobs=self._jobs,
-            on_log=_ignore,
         )
         with self._files.safe():
             self._runner.__enter__()
@@ -400,5 +405,13 @@ class _Commits:
         self._observer.committed(number, runs, damaged=damaged)
 
 
-def _ignore(_: LogLine) -> None:
-    """Components may log what they like; the trace says what matters."""
+@contextmanager
+def _without_lines() -> Iterator[None]:
+    """Drop the lines of components: random faults make many, and the trace says more."""
+    logger = logger_of(LINES)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, final
 
 from sparkstorm.components.committer import CommitterBolt, Transaction
-from sparkstorm.testing.shared import Shared
+from sparkstorm.testing.internal.shared import Shared
 
 __all__ = ["MemorySink"]
 

@@ -9,7 +9,7 @@ from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import PartitionedSpout, Split, Spout
 from sparkstorm.config import Config
 from sparkstorm.streams import Outputs
-from sparkstorm.testing.shared import Shared
+from sparkstorm.testing.internal.shared import Shared
 from sparkstorm.verdicts import Failure
 
 __all__ = ["LogSpout", "QueueSpout"]

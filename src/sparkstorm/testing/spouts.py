@@ -24,10 +24,10 @@ class _Feed:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.waiting: deque[tuple[Sequence[Any], Hashable, str]] = deque()
-        self.acked: list[Hashable] = []
-        self.failed: list[tuple[Hashable, Failure]] = []
-        self.emitting_tasks: dict[Hashable, int] = {}
-        self.verdict_tasks: list[tuple[Hashable, int]] = []
+        self.acked: list[Any] = []
+        self.failed: list[tuple[Any, Failure]] = []
+        self.emitting_tasks: dict[Any, int] = {}
+        self.verdict_tasks: list[tuple[Any, int]] = []
         self.closed = False
 
 
@@ -58,12 +58,12 @@ class FeederSpout(Spout):
         self._feed.closed = True
 
     @property
-    def acked(self) -> list[Hashable]:
+    def acked(self) -> list[Any]:
         """The message ids that were acked, in order."""
         return list(self._feed.acked)
 
     @property
-    def failed(self) -> list[Hashable]:
+    def failed(self) -> list[Any]:
         """The message ids that failed, in order; one entry for each attempt."""
         return [msg_id for msg_id, _ in self._feed.failed]
 
@@ -73,7 +73,7 @@ class FeederSpout(Spout):
         return [failure for _, failure in self._feed.failed]
 
     @property
-    def misdirected(self) -> list[Hashable]:
+    def misdirected(self) -> list[Any]:
         """Messages whose verdict went to another task than their emit came from."""
         emitted = self._feed.emitting_tasks
         return [msg_id for msg_id, task in self._feed.verdict_tasks if emitted.get(msg_id) != task]

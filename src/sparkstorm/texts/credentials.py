@@ -1,9 +1,9 @@
-"""Values that nobody may read in what is shown: passwords, tokens, keys.
+"""Credentials: values that must not be shown, such as passwords, tokens and keys.
 
-A :class:`Secret` is a text that hides its value in ``repr``, and that each process it comes to
-remembers. :func:`masked` replaces every remembered value in a text, in each form that a library
-may quote it in. All texts for people go through it (:mod:`sparkstorm.texts.showing`), so an error
-of a foreign library cannot give a password away by quoting it.
+A :class:`Secret` is a text with a hidden value in its ``repr``. Every process that holds a secret
+remembers the value. :func:`masked` replaces all remembered values in a text, in each form a library
+may quote. All texts for people pass through :func:`masked` (see :mod:`sparkstorm.texts.showing`),
+so a foreign library's error cannot give a password away by quoting it.
 """
 
 import json
@@ -17,17 +17,17 @@ __all__ = ["MASK", "Secret", "hidden", "holds_secret", "looks_secret", "masked",
 MASK = "***"
 
 _SHORTEST = 4
-"""A shorter value cannot be told from other text."""
+"""The shortest masked value; shorter values cannot be told from other text."""
 
 _SHORT = 8
-"""A value of fewer characters counts only where it is a word of its own."""
+"""A value of fewer characters is masked only as a whole word."""
 
 _NAMES = re.compile(
     r"passw(or)?d|passphrase|\bpass\b|_pass\b|\bpwd|secret|token(?![a-z])|credential|jaas|\bdsn\b|\.pem$"
     r"|oauthbearer\.config|(api|access|private|account|shared|signing|encryption)[._-]?key",
     re.IGNORECASE,
 )
-"""Names of settings whose values nobody may read."""
+"""Names of settings with secret values."""
 
 _IN_URI = re.compile(r"[a-zA-Z][\w+.-]*://[^\s:@/]*:(?P<value>[^\s/]*)@")
 _IN_PAIRS = re.compile(
@@ -39,10 +39,10 @@ _IN_PAIRS = re.compile(
 
 @final
 class Secret(str):
-    """A text that is not shown: give it wherever a component takes a password or an address.
+    """A hidden text: use it wherever a component takes a password or an address.
 
-    It is the text itself to every library, and ``***`` to ``repr``. A URI or a list of
-    ``key=value`` that holds a password is one, too: then the password alone is masked as well.
+    Libraries see the plain text; ``repr`` gives ``***``. A URI or a ``key=value`` list with a
+    password is a secret as well; the password within is also masked on its own.
 
     >>> Secret("geheim")
     Secret('***')
@@ -53,7 +53,7 @@ class Secret(str):
     __slots__ = ()
 
     def __new__(cls, value: str) -> "Secret":
-        """Make it, and remember it in this process."""
+        """Make the secret, and remember it in this process."""
         made = super().__new__(cls, value)
         if value not in _FORMS:
             _FORMS[str(made)] = sorted(_forms(str(made)))
@@ -64,22 +64,23 @@ class Secret(str):
         return f"Secret('{MASK}')"
 
     def __reduce__(self) -> tuple[type["Secret"], tuple[str]]:
-        return Secret, (str(self),)  # so that the process it comes to remembers it
+        # Unpickling runs __new__, so the receiving process remembers the secret.
+        return Secret, (str(self),)
 
 
 _FORMS: dict[str, list[str]] = {}
-"""Each secret of this process, with what a text may quote of it."""
+"""The forms in which a text may quote a secret, for each secret of this process."""
 
 _PATTERN: list[re.Pattern[str]] = []
 
 
 def masked(text: str) -> str:
-    """Return a text without any secret that this process knows."""
+    """Return a text without any secret of this process."""
     return _PATTERN[0].sub(MASK, text) if _PATTERN else text
 
 
 def looks_secret(name: str) -> bool:
-    """Tell whether a setting of this name holds what nobody may read.
+    """Return whether a setting's name says that its value is secret.
 
     >>> [looks_secret(name) for name in ("sasl.password", "apiKey", "ssl.key.pem", "group.id")]
     [True, True, True, False]
@@ -88,7 +89,7 @@ def looks_secret(name: str) -> bool:
 
 
 def holds_secret(text: str) -> bool:
-    """Tell whether a text has a password in it, as a URI or as ``password=…``.
+    """Return whether a text contains a password, in a URI or as ``password=…``.
 
     >>> holds_secret("amqp://me:geheim@host/"), holds_secret("http://host/?q=1")
     (True, False)
@@ -97,7 +98,7 @@ def holds_secret(text: str) -> bool:
 
 
 def hidden(value: Any, name: str = "") -> Any:
-    """Return a setting with a :class:`Secret` for each text in it that nobody may read.
+    """Return a setting with a :class:`Secret` in place of each secret text in it.
 
     >>> hidden({"db": {"password": "geheim", "urls": ["redis://:geheim@host"], "port": 1}})
     {'db': {'password': Secret('***'), 'urls': [Secret('***')], 'port': 1}}
@@ -115,9 +116,9 @@ def hidden(value: Any, name: str = "") -> Any:
 
 
 def untold(error: BaseException) -> BaseException | None:
-    """Return an error to raise another one ``from``: None if its text has a secret.
+    """Return an error to raise another error ``from``; None if its text has a secret.
 
-    Python prints an error's causes as they are.
+    Python prints the causes of an error unmasked.
     """
     seen: set[int] = set()
     one: BaseException | None = error
@@ -134,7 +135,7 @@ def untold(error: BaseException) -> BaseException | None:
 
 
 def _forms(value: str) -> set[str]:
-    """The ways in which a text may quote a value, or the passwords in it, or a line of it."""
+    """Return all forms in which a text may quote a value, its passwords, or its lines."""
     parts = {value, *_passwords(value)}
     parts |= {line for line in value.splitlines() if len(line) >= _SHORT and "-----" not in line}
     found = set()
@@ -154,10 +155,12 @@ def _passwords(text: str) -> Iterator[str]:
 
 
 def _build() -> None:
-    """Make the pattern of all secrets anew, the longest first."""
+    """Build the pattern of all secrets anew, the longest first."""
     forms = {form for forms in _FORMS.values() for form in forms}
+    # Longest first: a short secret inside a longer one must not leave the rest of it readable.
     words = [
         re.escape(form) if len(form) >= _SHORT else rf"(?<![^\W_]){re.escape(form)}(?![^\W_])"
         for form in sorted(forms, key=lambda form: (-len(form), form))
     ]
+    # Changed in place: other functions hold the list.
     _PATTERN[:] = [re.compile("|".join(words))] if words else []

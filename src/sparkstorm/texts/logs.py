@@ -1,6 +1,6 @@
-"""The loggers of sparkstorm: what they are given to say may come from anywhere.
+"""The loggers of sparkstorm: foreign text in a record cannot forge lines or hide.
 
-Whoever reads the log reads one line for each record, and below it, indented, a traceback.
+A reader of the log sees one line for each record, and below it, indented, a traceback.
 """
 
 import logging
@@ -14,9 +14,9 @@ __all__ = ["logger_of"]
 
 
 def logger_of(name: str) -> logging.Logger:
-    """Return the logger of a name, which shows foreign text as everything else does.
+    """Return the logger of a name; it shows foreign text safely.
 
-    A traceback that comes as text may be given as ``extra={"trace": …}``.
+    Give a traceback as text by ``extra={"trace": …}``.
     """
     logger = logging.getLogger(name)
     logger.addFilter(_SHOW)
@@ -25,7 +25,7 @@ def logger_of(name: str) -> logging.Logger:
 
 @final
 class _Shown:
-    """An argument of a record, as people can read it."""
+    """An argument of a record, in readable form."""
 
     def __init__(self, value: object) -> None:
         self._value = value
@@ -54,7 +54,7 @@ def _show(record: logging.LogRecord) -> bool:
 
 
 _SHOW = _show
-"""One object, so that a logger takes it once."""
+"""One object, so that a logger adds the filter only once."""
 
 
 def _argument(value: object) -> object:

@@ -1,7 +1,7 @@
-"""Foreign text for people: whatever is printed, logged or raised goes through here.
+"""Showing foreign text to people: everything printed, logged or raised passes through here.
 
-What comes from outside may hold characters that command a terminal, newlines that forge a line of
-a log, text that runs backwards, halves of characters that no file takes, or a secret.
+Text from outside may hold characters that command a terminal, newlines that forge a log line, text
+that runs backwards, halves of characters that no file accepts, or a secret.
 """
 
 import json
@@ -32,11 +32,11 @@ _UNSEEN = {
     *range(0xFE00, 0xFE0F),  # the last of them, FE0F, belongs to many an emoji
     *range(0xE0100, 0xE01F0),
 }
-"""Characters that Unicode counts as letters or marks, and that nobody sees."""
+"""Invisible characters that Unicode counts as letters or marks."""
 
 
 class _Escapes(dict[int, str | int]):
-    """A table for ``str.translate``, which fills itself; what can be seen stays."""
+    """A table for ``str.translate`` that fills itself; visible characters stay."""
 
     def __init__(self, escape: Callable[[str], str]) -> None:
         super().__init__()
@@ -57,14 +57,15 @@ _IN_JSON = _Escapes(lambda char: json.dumps(char)[1:-1] if char != "\x7f" else "
 
 
 def visible(text: str, most: int = _MOST) -> str:
-    r"""Return a text as one line in which everything can be seen, and no secret.
+    r"""Return a text as one line of visible characters, without secrets.
 
-    Characters that are none to look at become what Python writes for them: controls and newlines,
-    marks that turn the direction, spaces without a width, half characters.
+    Invisible characters become Python's escapes: controls and newlines, direction marks, spaces
+    without width, half characters.
 
     >>> visible("a\nb \x1b[2J \u202e \ud800 žluť 猫")
     'a\\nb \\x1b[2J \\u202e \\ud800 žluť 猫'
     """
+    # Masked before the cut, which could leave half of a secret.
     text = _cut(masked(text), most)
     if text.isascii() and text.isprintable():
         return text
@@ -72,7 +73,7 @@ def visible(text: str, most: int = _MOST) -> str:
 
 
 def visible_lines(text: str, indent: str = "") -> str:
-    r"""Return a text of several lines, such as a traceback; each but the first is indented.
+    r"""Return a text of several lines, such as a traceback; each line but the first is indented.
 
     >>> visible_lines("ValueError: odd\r\n\x1b[31mERROR all is lost", indent="    ")
     'ValueError: odd\n    \\x1b[31mERROR all is lost'
@@ -82,12 +83,12 @@ def visible_lines(text: str, indent: str = "") -> str:
 
 
 def indented(text: str) -> str:
-    """Return lines, each indented, so that none can be taken for a line of its own."""
+    """Return lines, each indented, so that no line can pass for a record of its own."""
     return _INDENT + visible_lines(text.rstrip(), _INDENT)
 
 
 def shown(value: Any, most: int = _LONGEST) -> str:
-    """Return what ``repr`` does, cut where it gets long; for any value, whatever its own does.
+    """Return the ``repr`` of any value, cut where long; a value's broken ``repr`` does no harm.
 
     >>> shown([1, "x"])
     "[1, 'x']"
@@ -102,7 +103,7 @@ def shown(value: Any, most: int = _LONGEST) -> str:
 
 
 def text_of(value: object) -> str:
-    """Return what ``str`` does; for any value, whatever its own does."""
+    """Return the ``str`` of any value; a value's broken ``str`` does no harm."""
     try:
         return str(value)
     except BaseException:  # noqa: BLE001 - any error of any __str__
@@ -110,7 +111,7 @@ def text_of(value: object) -> str:
 
 
 def as_json(value: object, *, ascii_only: bool = False) -> str:
-    r"""Return JSON on one line: the very value, written so that everything in it can be seen.
+    r"""Return JSON on one line: the exact value, with every character visible.
 
     >>> as_json({"text": "žluť\x9b\u202e\ud800"})
     '{"text": "žluť\\u009b\\u202e\\ud800"}'

@@ -1,6 +1,6 @@
-"""What user code raises, and returns by mistake: only its tuple fails, with a text that says why.
+"""Errors of user code: only the tuple fails, with a text that says why.
 
-There may be very many: where a database is away, every tuple fails.
+There may be very many errors: when a database is away, every tuple fails.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ __all__ = [
 ]
 
 USER_ERRORS = (Exception, SystemExit, asyncio.CancelledError)
-"""What fails a tuple. ``sys.exit`` in a library is no reason to end the process of all others; an
-interrupt from outside is."""
+"""The errors that fail a tuple. ``sys.exit`` in a library must not end a process shared with
+others; an interrupt from outside must."""
 
 _OURS = (
     "sparkstorm.packets.",
@@ -34,10 +34,10 @@ _OURS = (
     "sparkstorm.components.",
     "sparkstorm.tuples",
 )
-"""The modules that user code calls, or that call it."""
+"""The modules that user code calls, and the modules that call user code."""
 
 _MAX_CHARS = 8000
-"""A longer text keeps its end, where the error stands."""
+"""A longer text keeps its end, with the error itself."""
 
 _MAX_MESSAGE_CHARS = 2000
 """A longer message keeps its beginning."""
@@ -45,9 +45,9 @@ _MAX_MESSAGE_CHARS = 2000
 
 @final
 class Tracebacks:
-    """Formats errors as Python does; those that come the same way share the work.
+    """Formats errors as Python does; errors raised along the same calls share the work.
 
-    Reading the lines of source of 25 calls takes a millisecond, looking them up a hundredth of it.
+    Reading the source lines of 25 calls takes a millisecond; a look-up takes a hundredth of that.
 
     >>> try:
     ...     1 / 0
@@ -62,7 +62,7 @@ class Tracebacks:
         self._known: dict[tuple[tuple[CodeType, int], ...], str] = {}
 
     def text(self, error: BaseException) -> str:
-        """Return what Python prints for an error; nothing if it cannot be asked."""
+        """Return Python's text of an error, or no text if the error cannot be asked."""
         try:
             if _is_plain(error):
                 text = self._stack(error) + "".join(traceback.format_exception_only(error))
@@ -84,7 +84,7 @@ class Tracebacks:
 
 
 def message_of(error: BaseException) -> str:
-    """Return the type and the text of an error, in so many characters that people can read them.
+    """Return the type and the text of an error, cut to a readable length.
 
     >>> message_of(ValueError("17 is odd")), message_of(ValueError())
     ('ValueError: 17 is odd', 'ValueError')
@@ -94,7 +94,7 @@ def message_of(error: BaseException) -> str:
 
 
 def words_of(error: BaseException) -> str:
-    """Return the text of an error, or its type if it has none.
+    """Return the text of an error, or its type if the text is empty.
 
     >>> words_of(ValueError("17 is odd")), words_of(ValueError())
     ('17 is odd', 'ValueError')
@@ -103,7 +103,7 @@ def words_of(error: BaseException) -> str:
 
 
 def reason_of(value: object) -> str:
-    """Return what a user has handed over as a text, whatever it is: an error, a number, a list.
+    """Return any object a user has given as a reason as text: an error, a number, a list.
 
     >>> reason_of("away"), reason_of(ValueError("17 is odd")), reason_of(None), reason_of([1])
     ('away', 'ValueError: 17 is odd', 'None', '[1]')
@@ -117,10 +117,10 @@ def reason_of(value: object) -> str:
 
 
 def refuse_result(result: Any) -> None:
-    """Raise if what ``execute`` returned is work that nobody would do; other results are ignored.
+    """Raise if ``execute`` returned work that nobody would do; ignore other results.
 
     Raises:
-        TypeError: it is a generator, a coroutine, or something else to be awaited.
+        TypeError: the result is a generator, a coroutine, or another awaitable.
     """
     kind = type(result)
     if issubclass(kind, Generator | AsyncGenerator):
@@ -131,7 +131,7 @@ def refuse_result(result: Any) -> None:
     if not issubclass(kind, Awaitable):
         return
     if issubclass(kind, Coroutine):
-        result.close()  # else Python warns that nobody has awaited it
+        result.close()  # else Python warns about a coroutine without an await
     raise TypeError(
         f"execute returned a {kind.__name__}, which nobody awaits: declare execute itself "
         f"with async def"
@@ -139,18 +139,18 @@ def refuse_result(result: Any) -> None:
 
 
 def is_of_value(error: BaseException) -> bool:
-    """Whether it came out of a value's own methods, which the engine has called.
+    """Whether an error came out of a value's own methods, called by the engine.
 
-    Any error may; but an interrupt or an exit that the engine itself was hit by is from outside.
+    Every ordinary error counts. An interrupt counts unless the engine's own code raised it.
     """
     return isinstance(error, USER_ERRORS) or not (_ours(error) or [True])[-1]
 
 
 def is_of_call(error: BaseException) -> bool:
-    """Whether it is a fault of one tuple: an error, or what a value's own methods have raised.
+    """Whether an error is the fault of one tuple: a user's error, or raised by a value's methods.
 
-    Values may raise anything where a collector or the state looks at them. If ``execute`` itself
-    raises what is no error, a ``KeyboardInterrupt`` say, that ends its process.
+    Values may raise anything when a collector or the state looks at them. If ``execute`` itself
+    raises an interrupt, such as a ``KeyboardInterrupt``, the process ends.
     """
     if isinstance(error, USER_ERRORS):
         return True
@@ -159,14 +159,15 @@ def is_of_call(error: BaseException) -> bool:
 
 
 def _ours(error: BaseException) -> list[bool]:
-    """For each call on an error's way, the last one being where it was raised: is it ours?"""
+    """Return for each call on an error's way whether it is ours; the last call raised the error."""
     frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
     return [str(frame.f_globals.get("__name__")).startswith(_OURS) for frame in frames]
 
 
 def _text(error: BaseException) -> str:
     try:
-        return _cut("".join(("", str(error))))  # a plain copy, if it is of a class of the user's
+        # join makes a plain str, even of a user's subclass of str.
+        return _cut("".join(("", str(error))))
     except BaseException:  # noqa: BLE001 - it is user code, too
         return "<exception str() failed>"
 
@@ -179,6 +180,6 @@ def _cut(text: str) -> str:
 
 
 def _is_plain(error: BaseException) -> bool:
-    """Whether nothing but its own way to here is told of it."""
+    """Whether Python prints only the error itself, without causes or groups."""
     hidden = error.__context__ is None or error.__suppress_context__
     return error.__cause__ is None and hidden and not isinstance(error, BaseExceptionGroup)

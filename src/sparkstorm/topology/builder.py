@@ -1,4 +1,4 @@
-"""TopologyBuilder: the fluent way to wire a topology."""
+"""The TopologyBuilder: the fluent way to wire a topology."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class _Draft:
 
 
 class _Declarer:
-    """What can be said about any component after it was added."""
+    """The options common to spouts and bolts."""
 
     def __init__(self, draft: _Draft) -> None:
         self._draft = draft
@@ -95,7 +95,7 @@ class BoltDeclarer(_Declarer):
         return self._subscribe(source, stream, Global())
 
     def none_grouping(self, source: str, stream: str = DEFAULT_STREAM) -> "BoltDeclarer":
-        """Say that the grouping does not matter; at present the same as shuffle."""
+        """Accept any grouping; at present the same as shuffle."""
         return self._subscribe(source, stream, NoneGrouping())
 
     def direct_grouping(self, source: str, stream: str = DEFAULT_STREAM) -> "BoltDeclarer":
@@ -105,13 +105,13 @@ class BoltDeclarer(_Declarer):
     def local_or_shuffle_grouping(
         self, source: str, stream: str = DEFAULT_STREAM
     ) -> "BoltDeclarer":
-        """Prefer a task in the same partition, so that no data moves; else shuffle."""
+        """Prefer a task in the same partition, so no data moves; else shuffle."""
         return self._subscribe(source, stream, LocalOrShuffle())
 
     def custom_grouping(
         self, source: str, grouping: CustomGrouping, stream: str = DEFAULT_STREAM
     ) -> "BoltDeclarer":
-        """Let a function of yours choose the tasks."""
+        """Let your own grouping choose the tasks."""
         return self._subscribe(source, stream, Custom(grouping))
 
     def _subscribe(self, source: str, stream: str, grouping: Grouping) -> "BoltDeclarer":
@@ -122,13 +122,13 @@ class BoltDeclarer(_Declarer):
 
 @final
 class TopologyBuilder:
-    """Collects components; :meth:`create_topology` checks them and returns the topology."""
+    """Collects components; :meth:`create_topology` checks and returns the topology."""
 
     def __init__(self) -> None:
         self._drafts: list[_Draft] = []
 
     def set_spout(self, id: str, spout: AnySpout, parallelism: int = 1) -> SpoutDeclarer:
-        """Add a source with this many tasks."""
+        """Add a source with a number of tasks."""
         draft = _Draft(id, spout, parallelism)
         self._drafts.append(draft)
         return SpoutDeclarer(draft)
@@ -136,14 +136,14 @@ class TopologyBuilder:
     def set_bolt(
         self, id: str, bolt: AnyBolt, parallelism: int = 1, concurrency: int = 1
     ) -> BoltDeclarer:
-        """Add a step with this many tasks.
+        """Add a step with a number of tasks.
 
         Args:
-            id: its name, unique in the topology.
+            id: the bolt's name, unique in the topology.
             bolt: an instance; each task gets a copy.
             parallelism: number of tasks.
-            concurrency: how many tuples of a task may be executed at the same time, for bolts
-                that wait (threads, or coroutines if ``execute`` is ``async``).
+            concurrency: how many tuples a task may execute at the same time, for bolts that wait
+                (in threads, or in coroutines if ``execute`` is ``async``).
         """
         draft = _Draft(id, bolt, parallelism, concurrency)
         self._drafts.append(draft)
@@ -153,7 +153,7 @@ class TopologyBuilder:
         """Check everything and return the topology.
 
         Raises:
-            TopologyError: with every fault found in ``faults``.
+            TopologyError: with all faults in ``faults``.
         """
         specs, faults = [], []
         for draft in self._drafts:
@@ -168,7 +168,7 @@ class TopologyBuilder:
 
 
 def _finish(draft: _Draft) -> ComponentSpec:
-    # What is no component at all has no outputs either; validation says what it is instead.
+    # An object of a wrong type has no outputs; validation names its type later.
     streams: dict[str, Stream] = declare(getattr(draft.component, "outputs", ()))
     return ComponentSpec(
         id=draft.id,
@@ -182,7 +182,7 @@ def _finish(draft: _Draft) -> ComponentSpec:
 
 
 def _settings(draft: _Draft) -> dict[str, object]:
-    """What the component asks for itself, and on top what was said when it was added."""
+    """Return the component's own settings, overridden by those from ``add_configuration``."""
     component = draft.component
     own = component.component_configuration() if isinstance(component, AnyBolt) else {}
     return {**{setting_name(key): value for key, value in own.items()}, **draft.settings}

@@ -1,4 +1,4 @@
-"""The topology as a value: components, their streams and who subscribes to whom."""
+"""The topology as a value: components, their streams and subscriptions."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class Subscription:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentSpec:
-    """One component as it was added to the builder."""
+    """One component as added to the builder."""
 
     id: str
     component: AnyComponent
@@ -42,12 +42,12 @@ class ComponentSpec:
 
     @property
     def is_spout(self) -> bool:
-        """Whether it is a source."""
+        """Whether the component is a source."""
         return isinstance(self.component, Spout | PartitionedSpout)
 
     @property
     def is_stateful(self) -> bool:
-        """Whether its tasks keep state in Spark's state store."""
+        """Whether the component's tasks keep state in Spark's state store."""
         component = self.component
         return isinstance(component, StatefulBolt) or (
             isinstance(component, AnyBolt) and component.stateful
@@ -63,21 +63,22 @@ class Topology:
     def __init__(self, components: Mapping[str, ComponentSpec]) -> None:
         self.components: Mapping[str, ComponentSpec] = MappingProxyType(dict(components))
 
+    # A mapping proxy cannot be pickled, so the copy builds its own.
     def __reduce__(self) -> tuple[type["Topology"], tuple[dict[str, ComponentSpec]]]:
         return Topology, (dict(self.components),)
 
     @property
     def spouts(self) -> tuple[ComponentSpec, ...]:
-        """The sources, in the order they were added."""
+        """The sources, in the order of the builder's calls."""
         return tuple(spec for spec in self.components.values() if spec.is_spout)
 
     @property
     def bolts(self) -> tuple[ComponentSpec, ...]:
-        """The steps, in the order they were added."""
+        """The steps, in the order of the builder's calls."""
         return tuple(spec for spec in self.components.values() if not spec.is_spout)
 
     def subscribers(self, source: str, stream: str) -> Iterator[tuple[ComponentSpec, Subscription]]:
-        """Who reads a stream, with the edge, in the order they were added."""
+        """Yield the readers of a stream, each with its edge, in order of the builder's calls."""
         for spec in self.components.values():
             for subscription in spec.subscriptions:
                 if (subscription.source, subscription.stream) == (source, stream):

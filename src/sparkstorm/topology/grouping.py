@@ -24,25 +24,25 @@ __all__ = [
 @final
 @dataclass(frozen=True, slots=True)
 class Shuffle:
-    """In turn to each task: each gets an equal share of what one task emits in a batch."""
+    """Each task in turn: in a batch every task gets an equal share of one emitter's tuples."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class LocalOrShuffle:
-    """To a task in the same partition if there is one (no data moves), else as shuffle."""
+    """A task in the same partition if there is one, so no data moves; else shuffle."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class NoneGrouping:
-    """You do not care; at present the same as shuffle."""
+    """Any grouping will do; at present the same as shuffle."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class FieldsGrouping:
-    """Tuples with equal values in these fields always go to the same task."""
+    """The same task for equal values in the given fields."""
 
     fields: tuple[str, ...]
 
@@ -50,7 +50,7 @@ class FieldsGrouping:
 @final
 @dataclass(frozen=True, slots=True)
 class PartialKey:
-    """As fields grouping, but each key has two tasks, of which the less loaded one gets it."""
+    """Two tasks for each key; a tuple goes to the less loaded of the two."""
 
     fields: tuple[str, ...]
 
@@ -64,20 +64,20 @@ class All:
 @final
 @dataclass(frozen=True, slots=True)
 class Global:
-    """Everything to the task with the lowest number."""
+    """The task with the lowest number, for all tuples."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Direct:
-    """The emitter picks the task with ``emit_direct``."""
+    """The task the emitter names with ``emit_direct``."""
 
 
 class CustomGrouping(ABC):
-    """A grouping of your own. It must be a pure function: the same answer for the same arguments.
+    """A grouping of your own: a pure function, with equal results for equal arguments.
 
-    The engine may ask twice for the same tuple (Spark runs a task again), and the answers must
-    agree; so no random numbers, no counters kept on ``self``.
+    The engine may ask twice for the same tuple, since Spark may run a task again, and both answers
+    must agree. So use no random numbers and no counters on ``self``.
     """
 
     @abstractmethod
@@ -89,15 +89,15 @@ class CustomGrouping(ABC):
         Args:
             values: the tuple's values.
             tasks: the task numbers of the subscriber.
-            sequence: the tuple's number among those that this task emits to this stream in this
-                batch; for going round in turn.
+            sequence: the tuple's number among this task's emits to the stream in the batch, for
+                round-robin.
         """
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Custom:
-    """The tasks that a :class:`CustomGrouping` chooses."""
+    """The tasks chosen by a :class:`CustomGrouping`."""
 
     grouping: CustomGrouping
 

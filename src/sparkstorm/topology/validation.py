@@ -24,8 +24,8 @@ _Specs = Sequence[ComponentSpec]
 def faults_of(specs: _Specs, *, complete: bool = True) -> list[str]:
     """Return a sentence for each fault; [] for a good topology.
 
-    ``complete`` is False if some component could not be read at all: then the rules about
-    references are left out, since they would only repeat that.
+    ``complete`` is False if some component could not be read at all. The rules about references are
+    then left out: they would only repeat the fault.
     """
     rules = _LOCAL_RULES + (_GRAPH_RULES if complete else ())
     return [fault for rule in rules for fault in rule(specs)]
@@ -182,6 +182,7 @@ def _edge(
 
 
 def _hashable(kind: pa.DataType) -> bool:
+    # Equal nested values may have different encodings, so a hash would part equal keys.
     return not pa.types.is_nested(kind)
 
 
@@ -203,9 +204,9 @@ def _cycles(specs: _Specs) -> Iterator[str]:
 
 
 def unpicklable_attribute(component: object) -> tuple[str, str] | None:
-    """Return the attribute that keeps an object from being pickled, with the reason.
+    """Return the attribute that prevents pickling an object, with the reason.
 
-    The attribute is empty if the object itself cannot be pickled although its attributes can.
+    The name is empty if the object itself cannot be pickled although all its attributes can.
     """
     why = _pickle_error(component)
     if why is None:
@@ -223,5 +224,6 @@ def _pickle_error(value: object) -> str | None:
     return None
 
 
+# The order of the rules is the order of the faults in the error.
 _LOCAL_RULES = (_ids, _numbers, _kinds, _committers, _settings, _picklable)
 _GRAPH_RULES = (_sources, _references, _partitioned_streams, _cycles)

@@ -3,6 +3,9 @@
 Standard library only, and no adapter of anybody's: what goes over the pipe is seen here.
 """
 
+# mypy: ignore-errors
+# A child is a program of its own, as its users write them: without types.
+
 import json
 import os
 import sys

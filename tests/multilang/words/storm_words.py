@@ -1,5 +1,8 @@
 """Components on storm.py, the adapter that Apache Storm publishes."""
 
+# mypy: ignore-errors
+# Written as users of the adapter write: without types, and the adapter is not in our Python.
+
 import sys
 from collections import Counter
 

@@ -1,5 +1,7 @@
 """The time of batches, whatever is done to the machine's clock."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,6 +90,7 @@ class When(ss.BasicBolt):
         collector.emit([tup["n"], self.context.batch, self.context.batch_time])
 
 
+@pytest.mark.sweep
 def test_windows_do_not_mind_a_clock_that_is_wrong_for_a_while() -> None:
     """A single batch at a wrong time would close all windows until that time comes."""
     clock, builder = ManualClock(), ss.TopologyBuilder()
@@ -110,7 +113,7 @@ def test_windows_do_not_mind_a_clock_that_is_wrong_for_a_while() -> None:
 @pytest.mark.parametrize("at", ["planned", "finished"])
 def test_a_batch_that_is_run_again_by_the_next_driver_has_its_time(guarantee: str, at: str) -> None:
     """Bolts decide by it; those that come after it go on from there, with a clock set back."""
-    files, seen, sink = MemoryFiles(), [], MemorySink()
+    files, seen, sink = MemoryFiles(), list[Any](), MemorySink()
 
     def life(clock: ManualClock) -> LocalRunner:
         builder = ss.TopologyBuilder()
@@ -141,13 +144,13 @@ def test_a_batch_that_is_run_again_by_the_next_driver_has_its_time(guarantee: st
     with life(clock) as second:
         clock.advance(1.0)
         second.run_until_idle()
-    rows = sorted(sink.rows) if guarantee == "exactly-once" else sorted(seen)
-    assert rows == [(0, 0, START), (1, 1, START + 7.0), (2, 2, START + 8.0)]
+    told = sorted(sink.rows) if guarantee == "exactly-once" else sorted(seen)
+    assert told == [(0, 0, START), (1, 1, START + 7.0), (2, 2, START + 8.0)]
 
 
 def test_the_time_goes_on_after_a_clean_end(caplog: pytest.LogCaptureFixture) -> None:
     """The last word on the checkpoint has the time, too."""
-    files, clock, seen = MemoryFiles(), ManualClock(), []
+    files, clock, seen = MemoryFiles(), ManualClock(), list[Any]()
     for name in ("first", "second"):
         feeder, builder = FeederSpout("n long"), ss.TopologyBuilder()
         builder.set_spout("numbers", feeder)

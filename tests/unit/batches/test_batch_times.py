@@ -68,6 +68,7 @@ def wired(spout: ss.Spout | ss.PartitionedSpout) -> ss.Topology:
     return builder.create_topology()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("before", "after", "start"),
     [(2.0, 0.0, 0.1), (0.0, 2.0, 0.1), (0.0, 0.0, 2.1)],

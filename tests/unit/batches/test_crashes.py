@@ -16,10 +16,10 @@ from sparkstorm.batches.assembly import make_coordinator
 from sparkstorm.batches.job_result import JobResult
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.checkpoint.files import MemoryFiles
+from sparkstorm.packets.load import Load
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan, StageKind
-from sparkstorm.tasks.job import StageJob
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.worker import StageJob, Worker
 from sparkstorm.testing import FeederSpout, ManualClock
 
 TOTAL = 40
@@ -92,7 +92,7 @@ class Driver:
         self.hosted = list(self.coordinator.hosted.values())
         for task in self.hosted:
             task.open()
-        self.spout = next((t.spout for t in self.coordinator.partitioned.values()), None)
+        self.spout: Any = next((t.spout for t in self.coordinator.partitioned.values()), None)
 
     def run(self, crash_at: tuple[str, int] | None = None) -> None:
         """Run to the end, or until the moment of the crash."""
@@ -127,14 +127,16 @@ class Driver:
             raise Crash
 
     def _job(self, number: int) -> list[bytes]:
-        workshop, boxes = Workshop(self.plan), {}
+        worker, boxes = Worker(self.plan), dict[int, list[bytes]]()
         loads = self.coordinator.loads(number)
-        self.firsts += [load.first for mine in loads.values() for load in mine]
+        self.firsts += [
+            load.first for mine in loads.values() for load in mine if isinstance(load, Load)
+        ]
         for stage in self.plan.stages:
             moved: dict[int, list[bytes]] = {}
             for partition in range(self.plan.partitions):
                 job = StageJob(
-                    workshop=workshop,
+                    worker=worker,
                     stage=stage,
                     partition=partition,
                     batch=self.coordinator.info(number),
@@ -164,9 +166,16 @@ def plan_of(spout: Any, other: Any = None, *, bolt: Any = None, **settings: Any)
     )
 
 
+def loaded(driver: Driver) -> int:
+    """How many messages the first batch of a driver has."""
+    loads = [load for mine in driver.coordinator.loads(0).values() for load in mine]
+    return sum(load.count for load in loads if isinstance(load, Load))
+
+
 MOMENTS = [(moment, n) for moment in ("planned", "run", "finished", "committed") for n in (0, 2, 4)]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("moment", "number"), MOMENTS)
 def test_partitioned_spout(moment: str, number: int) -> None:
     """After a crash at any moment every message is acked exactly once."""
@@ -181,6 +190,7 @@ def test_partitioned_spout(moment: str, number: int) -> None:
     assert max(Counter(first.taps + second.taps).values()) == 1
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("moment", "number"), MOMENTS[:6])
 def test_crash_after_crash(moment: str, number: int) -> None:
     """A driver that dies on the very batch that it has just taken over loses nothing either."""
@@ -196,6 +206,7 @@ def test_crash_after_crash(moment: str, number: int) -> None:
     assert acks + Counter(last.spout.acks) == Counter(range(TOTAL))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("moment", ["run", "finished", "committed"])
 @pytest.mark.parametrize("before", ["planned", "run", "finished"])
 def test_crash_of_the_driver_that_took_over(before: str, moment: str) -> None:
@@ -363,6 +374,7 @@ def _fresh() -> None:
     World.given_up.clear()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("bad", "retries"), [(0, 2), (500, 0), (500, 16), (1000, 2)])
 @pytest.mark.usefixtures("_fresh")
 def test_a_message_that_kills_the_driver_reaches_its_limit(
@@ -382,6 +394,7 @@ def test_a_message_that_kills_the_driver_reaches_its_limit(
     assert deaths <= 4 + retries + 1
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("retries", [0, 2, 16])
 @pytest.mark.usefixtures("_fresh")
 def test_a_hosted_message_that_kills_the_driver_reaches_its_limit(retries: int) -> None:
@@ -401,7 +414,11 @@ def test_attempts_of_hosted_messages_survive_the_driver() -> None:
     """A message in retry goes on counting where the dead driver stopped."""
     World.held.clear()
     World.held[7] = None
-    plan, files, spark = plan_of(Queue(), bolt=Failing(), max_retries=4), MemoryFiles(), {}
+    plan, files, spark = (
+        plan_of(Queue(), bolt=Failing(), max_retries=4),
+        MemoryFiles(),
+        dict[str, int](),
+    )
     spark.update(committed=0, planned=0)
     for crash in [("planned", 2), ("planned", 3)]:
         with pytest.raises(Crash):
@@ -414,13 +431,17 @@ def test_attempts_of_hosted_messages_survive_the_driver() -> None:
 @pytest.mark.usefixtures("_fresh")
 def test_a_driver_that_ends_in_good_order_makes_nobody_a_suspect() -> None:
     """What it left undone is run again in one go; what a dead one left, in pieces."""
-    plan, files, spark = plan_of(Thousand(), batch_max_messages=1001), MemoryFiles(), {}
+    plan, files, spark = (
+        plan_of(Thousand(), batch_max_messages=1001),
+        MemoryFiles(),
+        dict[str, int](),
+    )
     spark.update(committed=0, planned=0)
     first = Driver(plan, files, spark)
     with pytest.raises(Crash):
         first.run(("planned", 0))
     first.coordinator.close()
     second = Driver(plan, files, spark)
-    assert sum(load.count for mine in second.coordinator.loads(0).values() for load in mine) == 1000
+    assert loaded(second) == 1000
     third = Driver(plan, files, spark)  # the second one died
-    assert sum(load.count for mine in third.coordinator.loads(0).values() for load in mine) == 125
+    assert loaded(third) == 125

@@ -13,6 +13,8 @@ import pytest
 
 from sparkstorm.acking.failed import FailedRoots
 
+pytestmark = pytest.mark.sweep
+
 COSTS: dict[str, Any] = runpy.run_path(
     str(Path(__file__).parents[3] / "benchmarks/driver_costs.py"), run_name="costs"
 )

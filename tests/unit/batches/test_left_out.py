@@ -125,6 +125,7 @@ def test_no_good_message_is_given_up_behind_many_poisons(spout: Any, guarantee: 
     assert (statistics.acked, statistics.given_up) == (TOTAL - len(DEADLY), len(DEADLY))
 
 
+@pytest.mark.sweep
 def test_a_driver_that_dies_after_the_search_leaves_word_of_it() -> None:
     """The next one gives up the poisons that were found, and nothing that stood behind them."""
     before = Play(numbers())

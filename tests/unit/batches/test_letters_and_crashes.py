@@ -89,7 +89,7 @@ class Crash(BaseException):
     """The driver dies; nothing may catch it."""
 
 
-class DyingFiles(MemoryFiles):
+class DyingFiles(MemoryFiles):  # type: ignore[misc]  # a fake of the final one
     """Files whose n-th change kills the driver, before or after it is there."""
 
     def __init__(self) -> None:
@@ -97,8 +97,8 @@ class DyingFiles(MemoryFiles):
         self.left: int | None = None
         self.changes = 0
 
-    def write(self, name: str, data: bytes) -> None:
-        self._change(lambda: super(DyingFiles, self).write(name, data))
+    def write(self, name: str, data: bytes, *, lasting: bool = True) -> None:
+        self._change(lambda: super(DyingFiles, self).write(name, data, lasting=lasting))
 
     def delete(self, name: str) -> None:
         self._change(lambda: super(DyingFiles, self).delete(name))
@@ -116,17 +116,17 @@ class DyingFiles(MemoryFiles):
                 raise Crash
 
 
-class FullFiles(MemoryFiles):
+class FullFiles(MemoryFiles):  # type: ignore[misc]  # a fake of the final one
     """Files on a disk that is full, for dead letters, until it is not."""
 
     def __init__(self) -> None:
         super().__init__()
         self.full = True
 
-    def write(self, name: str, data: bytes) -> None:
+    def write(self, name: str, data: bytes, *, lasting: bool = True) -> None:
         if self.full and name.startswith("dead-letters/"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        super().write(name, data)
+        super().write(name, data, lasting=lasting)
 
 
 def topology(bears: bool = False, sink: MemorySink | None = None) -> ss.Topology:
@@ -149,7 +149,6 @@ def runner_on(files: MemoryFiles, bears: bool, sink: MemorySink | None = None) -
         ),
         clock=ManualClock(),
         files=files,
-        on_log=lambda line: None,
     )
 
 
@@ -176,6 +175,7 @@ def changes_of(files: DyingFiles, **options: Any) -> int:
     return files.changes
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("moment", range(1, 2 * changes_of(DyingFiles()) + 1))
 def test_a_crash_loses_no_letter_and_makes_none_twice(moment: int) -> None:
     """Before or after any change of any file: every bad number is one letter in the end."""
@@ -224,6 +224,7 @@ def asked(sink: MemorySink | None = None) -> DyingFiles:
     return files
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("moment", range(1, 2 * changes_of(asked(), bears=True) + 1))
 def test_a_crash_during_a_replay_loses_no_letter(moment: int) -> None:
     """A letter is there until its replay is committed; the next driver does what is left."""
@@ -258,6 +259,7 @@ def test_a_replay_that_cannot_be_written_down_is_done_by_the_next_run() -> None:
     assert letters(files) == Counter(BAD)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("moment", range(1, 2 * changes_of(asked()) + 1))
 def test_a_crash_during_a_replay_that_fails(moment: int) -> None:
     """Each letter is there at any time, and replayed once by one request if nothing crashes."""
@@ -273,6 +275,7 @@ def test_a_crash_during_a_replay_that_fails(moment: int) -> None:
     assert RequestBox(LetterStore(files)).names() == []
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "moment", range(1, 2 * changes_of(asked(sink := MemorySink()), bears=True, sink=sink) + 1)
 )
@@ -368,6 +371,7 @@ STREAM = Stream("n int")
 SPLIT = ss.Split(count=2, data={}, only=(1, 3))
 
 
+@pytest.mark.process
 class TestPayloads:
     def test_read_here_and_apart(self) -> None:
         expected = [((1,), "", {"raw": b"1"}), ((3,), "", {"raw": b"3"})]

@@ -1,5 +1,7 @@
 """Errors that quote their message: as many texts as messages, and yet one cause for people."""
 
+import pytest
+
 import sparkstorm as ss
 from sparkstorm.tasks.report import LogLine
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock
@@ -23,27 +25,27 @@ class Refusing(ss.BasicBolt):
         raise ConnectionError("no answer")
 
 
-def run(bolt: ss.BasicBolt, ackers: int) -> tuple[FeederSpout, list[LogLine]]:
+def run(bolt: ss.BasicBolt, ackers: int) -> FeederSpout:
     """Fail all messages once."""
     feeder = FeederSpout("n int")
     builder = ss.TopologyBuilder()
     builder.set_spout("numbers", feeder)
     builder.set_bolt("away", bolt, 2).shuffle_grouping("numbers")
-    lines: list[LogLine] = []
     config = ss.Config(
         acker_executors=ackers, batch_min_messages=MESSAGES, batch_max_messages=MESSAGES
     )
     topology = builder.create_topology()
-    with LocalRunner(topology, clock=ManualClock(), config=config, on_log=lines.append) as runner:
+    with LocalRunner(topology, clock=ManualClock(), config=config) as runner:
         for n in range(MESSAGES):
             feeder.feed([n], msg_id=n)
         runner.run_until_idle()
-    return feeder, lines
+    return feeder
 
 
-def test_every_message_fails_and_some_keep_their_text() -> None:
+@pytest.mark.sweep
+def test_every_message_fails_and_some_keep_their_text(lines: list[LogLine]) -> None:
     """The others share one that says so; the log names five, and no more."""
-    feeder, lines = run(Away(), ackers=1)
+    feeder = run(Away(), ackers=1)
     assert sorted(feeder.failed) == list(range(MESSAGES))
     own = {
         msg_id
@@ -58,9 +60,9 @@ def test_every_message_fails_and_some_keep_their_text() -> None:
     assert lines[4].text.endswith("of the kind 'ConnectionError' are counted and not told")
 
 
-def test_one_cause_is_told_once() -> None:
+def test_one_cause_is_told_once(lines: list[LogLine]) -> None:
     """Of however many messages."""
-    feeder, lines = run(Refusing(), ackers=3)
+    feeder = run(Refusing(), ackers=3)
     assert len(feeder.failed) == MESSAGES
     assert {why.message for why in feeder.failures} == {"ConnectionError: no answer"}
     assert len({id(why) for why in feeder.failures}) == 2, "one object for each task that told it"

@@ -371,6 +371,7 @@ def live(bolt: ss.BasicBolt, files: MemoryFiles, config: ss.Config) -> ss.Statis
 BOTH = pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
 
 
+@pytest.mark.sweep
 @BOTH
 def test_a_message_that_kills_the_driver_is_given_up(guarantee: str) -> None:
     """After all its tries alone; a batch that nobody has decided on may be run in pieces."""

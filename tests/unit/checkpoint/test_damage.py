@@ -173,6 +173,7 @@ def check_damaged(
         assert is_named(name, said or caplog.text), (name, said or caplog.text)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("once", "life", "cut"), list(damages()))
 def test_each_damaged_file_is_mended_or_named(
     tmp_path: Path, once: bool, life: str, cut: str, caplog: pytest.LogCaptureFixture
@@ -319,11 +320,8 @@ def test_no_changed_byte_passes_a_seal(content: bytes, data: st.DataObject) -> N
             unseal(damaged)
 
 
-@settings(
-    max_examples=100,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@pytest.mark.sweep
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     once=st.booleans(),
     life=st.sampled_from(LIVES),

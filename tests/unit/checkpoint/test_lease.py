@@ -11,13 +11,12 @@ import pytest
 from sparkstorm.batches.journal import Journal
 from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.checkpoint.engine_log import EngineLog
-from sparkstorm.checkpoint.files import CheckpointFiles, MemoryFiles
+from sparkstorm.checkpoint.files import CheckpointFiles, LocalFiles, MemoryFiles
 from sparkstorm.checkpoint.heartbeat import Heartbeat
 from sparkstorm.checkpoint.holder import Holder
 from sparkstorm.checkpoint.lease import Lease
 from sparkstorm.checkpoint.seal import write_sealed
 from sparkstorm.errors import CheckpointError, SupersededError
-from sparkstorm.spark.driver.storage.checkpoint import LocalFiles
 from sparkstorm.testing import ManualClock
 
 TIMEOUT = 10.0
@@ -185,6 +184,7 @@ class TestHolder:
         assert me.is_local
         assert not me.has_died()
 
+    @pytest.mark.process
     def test_a_process_that_was_killed_has_died(self) -> None:
         """Also while nobody has collected it yet, and although its pid still stands for it."""
         code = (

@@ -47,15 +47,19 @@ class BetterKeeper(Keeper):
 Wire = Callable[[ss.TopologyBuilder], Any]
 
 
-def usual(builder: ss.TopologyBuilder) -> None:
+def usual(builder: ss.TopologyBuilder) -> object:
     """Lines, a step, and two tasks that keep state by word."""
     builder.set_spout("lines", LinesSpout("x"))
     builder.set_bolt("split", Step(), parallelism=2).shuffle_grouping("lines")
-    builder.set_bolt("count", Keeper(), parallelism=2).fields_grouping("split", ["word"])
+    return builder.set_bolt("count", Keeper(), parallelism=2).fields_grouping("split", ["word"])
 
 
 def counting(
-    bolt: Any = None, tasks: int = 2, group: Wire | None = None, spout: Any = None, **steps: int
+    bolt: Any = None,
+    tasks: int = 2,
+    group: Callable[[Any], Any] | None = None,
+    spout: Any = None,
+    **steps: int,
 ) -> Wire:
     """The usual topology with changes: the bolt with state, its tasks, its grouping, steps."""
 

@@ -53,6 +53,7 @@ needs_proc = pytest.mark.skipif(
 )
 
 
+@pytest.mark.process
 @needs_proc
 def test_a_killed_drivers_folder_goes_and_what_it_links_to_stays(tmp_path: Path) -> None:
     """Not while the driver lives; and nothing behind a link is touched."""

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import sparkstorm as ss
 from sparkstorm.checkpoint.files import LocalFiles, MemoryFiles
-from sparkstorm.dead_letters import DeadLetter, DeadLetterOffice, LetterStore, Unwritable
+from sparkstorm.dead_letters import DeadLetter, DeadLetterQueue, LetterStore, Unwritable
 from sparkstorm.dead_letters.letter import letter_id
 from sparkstorm.dead_letters.requests import RequestBox
 from sparkstorm.dead_letters.selection import Selection, by_id, parse_age
@@ -293,26 +293,26 @@ class TestSelection:
                 by_id(letters, [unknown])
 
 
-class TestOffice:
-    def office(self) -> DeadLetterOffice:
-        return DeadLetterOffice("t", LetterStore(MemoryFiles()), ManualClock())
+class TestQueue:
+    def dead_letters(self) -> DeadLetterQueue:
+        return DeadLetterQueue("t", LetterStore(MemoryFiles()), ManualClock())
 
     def test_letters_go_to_the_files(self) -> None:
-        office = self.office()
-        office.desk(ss.Config()).post([letter()])
-        assert list(office.store.letters()) == [letter()]
-        assert (office.written, office.sink_faults) == (1, 0)
+        dead_letters = self.dead_letters()
+        dead_letters.writer(ss.Config()).write([letter()])
+        assert list(dead_letters.store.letters()) == [letter()]
+        assert (dead_letters.written, dead_letters.sink_faults) == (1, 0)
 
     def test_off_keeps_nothing(self) -> None:
-        office = self.office()
-        office.desk(ss.Config(dead_letters="off")).post([letter()])
-        assert (list(office.store.letters()), office.written) == ([], 0)
+        dead_letters = self.dead_letters()
+        dead_letters.writer(ss.Config(dead_letters="off")).write([letter()])
+        assert (list(dead_letters.store.letters()), dead_letters.written) == ([], 0)
 
     def test_a_sink_takes_them_instead(self) -> None:
-        office, taken = self.office(), []
-        office.desk(ss.Config(dead_letter_sink=taken.append)).post([letter()])
+        dead_letters, taken = self.dead_letters(), list[Any]()
+        dead_letters.writer(ss.Config(dead_letter_sink=taken.append)).write([letter()])
         assert taken == [[letter()]]
-        assert (list(office.store.letters()), office.written) == ([], 1)
+        assert (list(dead_letters.store.letters()), dead_letters.written) == ([], 1)
 
     def test_a_sink_that_raises_loses_nothing(self, caplog: pytest.LogCaptureFixture) -> None:
         """The letters go to the files; an error line and a counter say so."""
@@ -320,17 +320,17 @@ class TestOffice:
         def sink(letters: list[DeadLetter]) -> None:
             raise OSError("the table is gone")
 
-        office = self.office()
+        dead_letters = self.dead_letters()
         with caplog.at_level(logging.ERROR):
-            office.desk(ss.Config(dead_letter_sink=sink)).post([letter()])
-        assert list(office.store.letters()) == [letter()]
-        assert (office.written, office.sink_faults) == (1, 1)
+            dead_letters.writer(ss.Config(dead_letter_sink=sink)).write([letter()])
+        assert list(dead_letters.store.letters()) == [letter()]
+        assert (dead_letters.written, dead_letters.sink_faults) == (1, 1)
         assert "the table is gone" in caplog.text
 
     @pytest.mark.parametrize("sink", ["no.such:thing", "json:nothing", "json", "math:pi"])
     def test_a_sink_that_is_not_there_is_refused(self, sink: str) -> None:
         with pytest.raises(ConfigError, match="dead_letter_sink"):
-            self.office().desk(ss.Config(dead_letter_sink=sink))
+            self.dead_letters().writer(ss.Config(dead_letter_sink=sink))
 
 
 def test_values_of_typed_streams_are_whole() -> None:

@@ -88,6 +88,7 @@ def test_a_lost_or_unread_message_is_merely_pending() -> None:
     assert (told.in_flight, told.in_retry, told.retries) == (10, 0, 0)
 
 
+@pytest.mark.sweep
 def test_any_number_of_failures_is_no_reason_to_stop() -> None:
     """Defect 5: there is no rule of "too many tuple failures"."""
     made = assignment((A, 100_000))

@@ -77,7 +77,7 @@ def test_what_failed_travels_in_the_split_that_is_tried_again() -> None:
     keeper = Keeper(log.read, 10_000)
     split = split_of(10, 20)
     keeper.want(split, [(2, 4), (7, 8)])
-    wait_until(lambda: keeper.counts()[T3] == 3, secs=10)
+    wait_until(lambda: keeper.counts()[T3] == 3)
     again = keeper.attach(split.narrow([2, 3, 5]))
     assert offsets_kept(again) == [12, 13]
     assert again.narrow([2, 1]).kept == (None, to_kept(Line(13)))
@@ -111,7 +111,7 @@ def test_what_is_done_before_it_is_read_is_not_kept() -> None:
     keeper.want(split_of(0, 10), [(0, 5)])
     keeper.forget(split_of(0, 10), [(1, 5)])
     log.open.set()
-    wait_until(lambda: keeper.counts()[T3] == 1, secs=10)
+    wait_until(lambda: keeper.counts()[T3] == 1)
     assert offsets_kept(keeper.attach(split_of(0, 10).narrow(range(10)))) == [0]
     keeper.close()
 
@@ -124,9 +124,14 @@ def test_what_cannot_be_read_is_left_to_the_next_try(away: bool) -> None:
     keeper = Keeper(log.read, 10_000)
     split = split_of(95, 1)
     keeper.want(split, [(0, 1)])
-    wait_until(lambda: bool(log.asked), secs=10)
+    wait_until(lambda: bool(log.asked))
     assert keeper.attach(split.narrow([0])).kept is None
-    wait_until(lambda: keeper.want(split, [(0, 1)]) or len(log.asked) > 1, secs=10)
+
+    def is_asked_again() -> bool:
+        keeper.want(split, [(0, 1)])
+        return len(log.asked) > 1
+
+    wait_until(is_asked_again)
     keeper.close()
 
 
@@ -139,13 +144,13 @@ def test_it_keeps_no_more_than_it_may() -> None:
     travelling = split.narrow([40])
     keeper.want(replace(travelling, kept=(to_kept(Line(40, b"v" * 30)),)), [(0, 1)])
     keeper.want(split, [(0, 30)])
-    wait_until(lambda: keeper.counts()[T3] == 5, secs=10)
+    wait_until(lambda: keeper.counts()[T3] == 5)
     keeper.want(split, [(5, 30)])
     assert offsets_kept(keeper.attach(split.narrow(range(30)))) == [0, 1, 2, 3]
     keeper.want(split, [(30, 35)])
     keeper.forget(split, [(0, 2)])
     keeper.want(split, [(35, 36)])
-    wait_until(lambda: keeper.counts()[T3] == 4, secs=10)
+    wait_until(lambda: keeper.counts()[T3] == 4)
     assert log.asked[1:] == [(35,)], "when there is no room, nothing is read"
     keeper.close()
 

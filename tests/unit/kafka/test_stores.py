@@ -43,6 +43,7 @@ def test_what_others_wrote_is_an_offset_and_no_more(text: str) -> None:
     assert GroupStore(group, "t").load([A]) == {A: Stored(5)}
 
 
+@pytest.mark.sweep
 def test_acks_that_do_not_fit_are_counted() -> None:
     """And the text is never longer than a broker takes."""
     dice = random.Random(0)

@@ -1,6 +1,7 @@
 """The codec: what children write is read, what parents write is plain; no I/O anywhere."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -77,7 +78,7 @@ PARENT = st.one_of(
 )
 
 
-def read(*chunks: bytes) -> list[object]:
+def read(*chunks: bytes) -> list[Any]:
     codec = ParentCodec()
     return [
         message
@@ -92,7 +93,7 @@ def framed(text: str, newline: str = "\n") -> bytes:
 
 @given(st.lists(CHILD, max_size=4), st.data())
 def test_a_parent_reads_what_a_child_sends_however_it_is_cut(
-    messages: list[object], data: st.DataObject
+    messages: list[Any], data: st.DataObject
 ) -> None:
     child = ChildCodec()
     written = b"".join(map(child.send, messages))
@@ -102,14 +103,14 @@ def test_a_parent_reads_what_a_child_sends_however_it_is_cut(
 
 
 @given(st.lists(PARENT, max_size=4))
-def test_a_child_reads_what_a_parent_sends_byte_by_byte(messages: list[object]) -> None:
+def test_a_child_reads_what_a_parent_sends_byte_by_byte(messages: list[Any]) -> None:
     parent, child = ParentCodec(), ChildCodec()
     written = b"".join(map(parent.send, messages))
     assert [m for i in range(len(written)) for m in child.receive(written[i : i + 1])] == messages
 
 
 @given(PARENT)
-def test_a_parent_sends_one_line_of_ascii_and_one_line_end(message: object) -> None:
+def test_a_parent_sends_one_line_of_ascii_and_one_line_end(message: Any) -> None:
     text = ParentCodec().send(message).decode("ascii")
     first, end, rest = text.split("\n")
     assert json.loads(first) is not None
@@ -157,7 +158,7 @@ def test_nothing_that_looks_like_the_protocol_does_more_than_an_error(
     assert outcome(written) == outcome(written[:cut], written[cut:])
 
 
-def outcome(*chunks: bytes) -> object:
+def outcome(*chunks: bytes) -> Any:
     try:
         return read(*chunks)
     except ProtocolError as error:
@@ -181,7 +182,8 @@ def test_text_beyond_ascii_comes_through() -> None:
 def test_a_huge_message_in_small_pieces_is_read_in_one_pass() -> None:
     """Where the search began anew with each piece, this would take minutes."""
     written = ChildCodec().send(Emit(values=["x" * 20_000_000]))
-    codec, found = ParentCodec(), []
+    codec = ParentCodec()
+    found: list[Any] = []
     for at in range(0, len(written), 4096):
         found += codec.receive(written[at : at + 4096])
     assert len(found[0].values[0]) == 20_000_000
@@ -226,7 +228,7 @@ def test_messages_before_a_broken_frame_still_come() -> None:
         ('{"command": "metrics", "name": "m", "params": a b}', Metrics("m", "a b")),
     ],
 )
-def test_text_that_an_adapter_left_unescaped_is_salvaged(text: str, message: object) -> None:
+def test_text_that_an_adapter_left_unescaped_is_salvaged(text: str, message: Any) -> None:
     assert read(framed(text)) == [message]
 
 
@@ -258,7 +260,7 @@ def test_one_anchor_may_stand_alone_and_ids_may_be_numbers() -> None:
 
 
 @pytest.mark.parametrize("msg_id", ["seven", 7, 7.5])
-def test_ids_of_a_spout_stay_as_they_were_sent(msg_id: object) -> None:
+def test_ids_of_a_spout_stay_as_they_were_sent(msg_id: Any) -> None:
     (emit,) = read(framed(json.dumps({"command": "emit", "tuple": [], "id": msg_id})))
     assert (emit.id, type(emit.id)) == (msg_id, type(msg_id))
 
@@ -297,7 +299,7 @@ def test_a_message_that_was_begun_when_the_child_ended_is_told() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), b"x", {1, 2}, object()])
-def test_a_value_that_json_does_not_have_is_refused(value: object) -> None:
+def test_a_value_that_json_does_not_have_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"JSON|float"):
         ParentCodec().send(ShellTuple(id="1", comp="a", stream="s", task=1, values=[value]))
 
@@ -312,7 +314,7 @@ def test_a_frame_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @given(st.lists(CHILD, max_size=4), st.integers(1, 7))
-def test_msgpack_is_read_however_it_is_cut(messages: list[object], size: int) -> None:
+def test_msgpack_is_read_however_it_is_cut(messages: list[Any], size: int) -> None:
     """Its whole numbers have 64 bits."""
     assume(all(fits_msgpack(message) for message in messages))
     child, parent = ChildCodec(MsgpackSerializer()), ParentCodec(MsgpackSerializer())
@@ -321,7 +323,7 @@ def test_msgpack_is_read_however_it_is_cut(messages: list[object], size: int) ->
     assert [message for chunk in cut for message in parent.receive(chunk)] == messages
 
 
-def fits_msgpack(message: object) -> bool:
+def fits_msgpack(message: Any) -> bool:
     try:
         ChildCodec(MsgpackSerializer()).send(message)
     except ValueError:

@@ -59,6 +59,7 @@ def test_version_1_never_changes(value: Any, expected: int) -> None:
     assert hash_value(value) == expected
 
 
+@pytest.mark.process
 def test_the_hash_is_the_same_in_another_process() -> None:
     """Python's own hash of text is not: it has a seed of its own in each process."""
     code = (
@@ -138,7 +139,15 @@ def test_a_moment_is_one_in_every_time_zone() -> None:
     assert hash_value(naive) != hash_value(naive.replace(hour=8))
 
 
-class _NoOffset(datetime.tzinfo):
+class _Zone(datetime.tzinfo):
+    def dst(self, when: datetime.datetime | None) -> None:
+        return None
+
+    def tzname(self, when: datetime.datetime | None) -> None:
+        return None
+
+
+class _NoOffset(_Zone):
     def utcoffset(self, _: datetime.datetime | None) -> None:
         return None
 
@@ -172,7 +181,7 @@ def test_other_values_are_refused(value: Any) -> None:
         hash_value(value)
 
 
-class Lost(datetime.tzinfo):
+class Lost(_Zone):
     """A time zone of the user's that does not know where it is."""
 
     def utcoffset(self, when: datetime.datetime | None) -> datetime.timedelta:

@@ -13,7 +13,7 @@ import pytest
 import sparkstorm as ss
 from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.checkpoint.files import MemoryFiles
-from sparkstorm.dead_letters import DeadLetterOffice, LetterStore
+from sparkstorm.dead_letters import DeadLetterQueue, LetterStore
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.hosted.task import HostedTask
@@ -124,10 +124,15 @@ def plan_of(
 def partitioned(store: LetterStore | None = None, **config: Any) -> PartitionedTask:
     plan = plan_of(Numbers(), **config)
     number = plan.tasks["spout"].start
-    task = PartitionedTask(plan, "spout", number, lambda *_: None, office(store))
+    task = PartitionedTask(plan, "spout", number, dead_letters(store))
     task.recover(None, now=0.0)
     NUMBERS[task] = RootNumbers()
     return task
+
+
+def spout_of(task: PartitionedTask) -> Numbers:
+    assert isinstance(task.spout, Numbers)
+    return task.spout
 
 
 class Piece(NamedTuple):
@@ -157,14 +162,14 @@ def ask(
     )
     found = []
     for planned in task.plan(order):
-        assert planned.load.split is not None
         load = planned.load
+        assert load.split is not None
         found.append(Piece(load.split, planned.attempt, planned.since, load.first))
     return found
 
 
-def office(store: LetterStore | None = None) -> DeadLetterOffice:
-    return DeadLetterOffice("t", store or LetterStore(MemoryFiles()), ManualClock())
+def dead_letters(store: LetterStore | None = None) -> DeadLetterQueue:
+    return DeadLetterQueue("t", store or LetterStore(MemoryFiles()), ManualClock())
 
 
 def quoting(number: int) -> ss.Failure:
@@ -221,15 +226,15 @@ class TestPartitionedTask:
         assert first is not None
         assert task.pending == 10
         task.deliver(roots(first, [0, 1, 5]), failed([(first + 3, LOST), (first + 4, LOST)]), now=0)
-        assert task.spout.acked == [(0, [(0, 2), (5, 6)])]
-        assert task.spout.failed == [(0, [(3, 5)])]
+        assert spout_of(task).acked == [(0, [(0, 2), (5, 6)])]
+        assert spout_of(task).failed == [(0, [(3, 5)])]
         assert task.pending == 7
         (again,) = ask(task, 10, 1, fresh=False, now=1)
         assert (again.split.only, again.attempt) == ((3, 4), 2)
         second = again.first
         assert second is not None
         task.deliver(roots(second, [1]), failed([(second, LOST)]), now=1)
-        assert task.spout.acked[-1] == (0, [(1, 2)])
+        assert spout_of(task).acked[-1] == (0, [(1, 2)])
         (third,) = ask(task, 10, 1, fresh=False, now=9)
         assert (third.split.only, third.attempt, third.since) == ((3,), 3, piece.since)
 
@@ -309,10 +314,11 @@ class TestPartitionedTask:
         first = piece.first
         assert first is not None
         task.deliver(roots(first, []), failed([(first + n, quoting(n)) for n in range(10)]), now=0)
-        assert task.spout.failed == [(0, [(n, n + 1)]) for n in range(10)], "each has its own text"
+        failures = spout_of(task).failed
+        assert failures == [(0, [(n, n + 1)]) for n in range(10)], "each has its own text"
         [owed] = task.progress(set()).outstanding
         assert (owed.split.only, owed.attempt) == (tuple(range(10)), 2)
-        assert task.spout.texts == [f"what is {n}?" for n in range(10)]
+        assert spout_of(task).texts == [f"what is {n}?" for n in range(10)]
 
     def test_each_message_that_is_given_up_keeps_its_own_text(self) -> None:
         """Also if all of them fail in one way, and others for good."""
@@ -357,7 +363,7 @@ class TestPartitionedTask:
 def hosted(spout: ss.Spout) -> HostedTask:
     plan = plan_of(spout)
     number = plan.tasks["spout"].start
-    task = HostedTask(plan, "spout", number, lambda *_: None, threading.Event(), office())
+    task = HostedTask(plan, "spout", number, threading.Event(), dead_letters())
     task.open()
     return task
 

@@ -8,8 +8,7 @@ import pytest
 
 from sparkstorm.errors import InternalError
 from sparkstorm.spark.link import LinkClient, LinkServer
-
-_PATIENCE_SECS = 10.0
+from sparkstorm.testing import PATIENCE_SECS
 
 
 def threads_of_links() -> set[threading.Thread]:
@@ -47,7 +46,7 @@ def test_a_closed_link_leaves_nothing_behind() -> None:
     client.close()
     server.close()
     for thread in mine:
-        thread.join(_PATIENCE_SECS)
+        thread.join(PATIENCE_SECS)
     assert mine
     assert not any(thread.is_alive() for thread in mine)
     assert not Path(server.path).parent.exists()

@@ -10,7 +10,7 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.planning.passes import make_plan
-from sparkstorm.spark.worker.runtime import PlanPayload, Workshops
+from sparkstorm.spark.worker.runtime import PlanPayload, Workers
 from sparkstorm.tasks.task import BoltTask
 from sparkstorm.testing import FeederSpout, ManualClock
 
@@ -35,42 +35,42 @@ def payload_of(name: str, *classes: type) -> PlanPayload:
     return PlanPayload(name, cloudpickle.dumps((plan.for_workers(), classes)))
 
 
-def start_bolt(workshops: Workshops, payload: PlanPayload) -> None:
+def start_bolt(workers: Workers, payload: PlanPayload) -> None:
     """Let the process have a bolt of the topology."""
-    shop = workshops.of(payload)
-    number = shop.plan.tasks["note"].start
-    task = shop._tasks[number] = BoltTask(shop.plan, "note", number)
-    bolt: Any = task._bolt
-    bolt.context = task._context
+    worker = workers.of(payload)
+    number = worker.plan.tasks["note"].start
+    task = worker._tasks[number] = BoltTask(worker.plan, "note", number)
+    bolt: Any = task._instance.bolt
+    bolt.context = task._instance.context
 
 
 def test_topologies_that_run_at_a_time_keep_their_bolts() -> None:
     """Workers of one session get tasks of all its runs; none begins anew because of another."""
     CLEANED.clear()
     clock = ManualClock()
-    workshops, payloads = Workshops(clock), [payload_of("one"), payload_of("two")]
-    first = [workshops.of(payload) for payload in payloads]
+    workers, payloads = Workers(clock), [payload_of("one"), payload_of("two")]
+    first = [workers.of(payload) for payload in payloads]
     for _ in range(100):
         clock.advance(1)
-        assert [workshops.of(payload) for payload in payloads] == first
-    assert list(workshops) == first
+        assert [workers.of(payload) for payload in payloads] == first
+    assert list(workers) == first
 
 
 def test_a_topology_that_has_not_run_for_a_minute_goes() -> None:
     """Nobody tells a worker that a run has ended; its bolts are told to clean up, once."""
     CLEANED.clear()
     clock = ManualClock()
-    workshops, one, two = Workshops(clock), payload_of("one"), payload_of("two")
-    start_bolt(workshops, one)
-    start_bolt(workshops, two)
+    workers, one, two = Workers(clock), payload_of("one"), payload_of("two")
+    start_bolt(workers, one)
+    start_bolt(workers, two)
     clock.advance(40)
-    workshops.of(two)
+    workers.of(two)
     assert CLEANED == []
     clock.advance(40)
-    workshops.of(two)
+    workers.of(two)
     assert CLEANED == ["one"]
-    assert len(list(workshops)) == 1
-    workshops.close()
+    assert len(list(workers)) == 1
+    workers.close()
     assert CLEANED == ["one", "two"]
 
 
@@ -78,9 +78,9 @@ def test_each_topology_finds_its_own_classes(monkeypatch: pytest.MonkeyPatch) ->
     """Two of them may name different classes alike: whose task runs, his are found."""
     monkeypatch.setitem(sys.modules, "shop", ModuleType("shop"))
     orders = [type("Order", (), {"__module__": "shop", "of": of}) for of in ("one", "two")]
-    workshops = Workshops(ManualClock())
+    workers = Workers(ManualClock())
     payloads = [payload_of(order.of, order) for order in orders]  # type: ignore[attr-defined]
     for of in ("one", "two", "one", "one", "two"):
-        workshops.of(payloads[of == "two"])
+        workers.of(payloads[of == "two"])
         found = pickle.loads(b"cshop\nOrder\n.")
         assert found.of == of

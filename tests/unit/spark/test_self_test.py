@@ -31,7 +31,7 @@ class Show(ss.BasicBolt):
         pass
 
 
-def plan_of(bolt: ss.Bolt, guarantee: str = "at-least-once") -> Plan:
+def plan_of(bolt: ss.Bolt | ss.BasicBolt, guarantee: str = "at-least-once") -> Plan:
     builder = ss.TopologyBuilder()
     builder.set_spout("numbers", LogSpout([[1]], "n int"))
     builder.set_bolt("bolt", bolt).shuffle_grouping("numbers")

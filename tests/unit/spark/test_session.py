@@ -26,7 +26,7 @@ class Pass(ss.BasicBolt):
         pass
 
 
-def plan_of(bolt: ss.Bolt, **config: Any) -> Plan:
+def plan_of(bolt: ss.Bolt | ss.BasicBolt, **config: Any) -> Plan:
     builder = ss.TopologyBuilder()
     builder.set_spout("numbers", LogSpout([[1]], "n int"))
     builder.set_bolt("bolt", bolt).shuffle_grouping("numbers")

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import sparkstorm as ss
 from sparkstorm.errors import AttributeStateError
 from sparkstorm.state.attributes import AttributeKeeper
-from sparkstorm.state.log import MemoryStore, StateImage
+from sparkstorm.state.image import StateImage
+from sparkstorm.state.stores import MemoryStore
 
 names = st.sampled_from(["built", "prepared", "later", "more"])
 changes = st.lists(

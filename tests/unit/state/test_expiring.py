@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.inbox import Inbox
 from sparkstorm.state.expiring import Expiring
-from sparkstorm.state.key_values import KeyValues
-from sparkstorm.state.log import MemoryStore, StateImage
-from sparkstorm.state.undo import Call
+from sparkstorm.state.image import StateImage
+from sparkstorm.state.spaces.key_values import KeyValues
+from sparkstorm.state.spaces.undo import Call
+from sparkstorm.state.stores import MemoryStore
 
 TTL = 10.0
 changes = st.lists(
@@ -87,7 +88,7 @@ def test_a_key_goes_when_it_was_not_put_for_so_long(
             elif put.time + put.late + ttl + 1e-9 <= now:
                 assert key not in after
         for what, key in todo:
-            processes[number].image.call.space = None
+            processes[number].image.call.changes = 0
             if what == "put":
                 state.put(key, version)
                 after[key] = Put(version, now, late)
@@ -115,6 +116,7 @@ def test_a_key_goes_when_it_was_not_put_for_so_long(
             store.rollback()
 
 
+@pytest.mark.sweep
 def test_what_a_batch_writes_does_not_grow_with_those_before_it() -> None:
     """Nor does the state, if it is the same keys that are put."""
     process, store, sizes = Process(in_memory=True), MemoryStore(), []
@@ -144,7 +146,7 @@ def test_there_are_no_more_spans_than_in_a_time_to_live() -> None:
         state.put(version, version)
         state.finish()
         for space in (values, times, due):
-            space.settle()
+            space.commit()
         assert len(due.get("batches")) <= 102
     state.begin(10_000.0)
     assert (len(values), len(times), dict(due.items())) == (0, 0, {"batches": []})
@@ -191,7 +193,7 @@ def test_a_state_of_a_version_without_spans_goes_on(now: float, left: set[str]) 
             times.put(key, time)
     due.put("batches", list(batches))
     for space in earlier:
-        space.settle()
+        space.commit()
     state = Expiring(*earlier, TTL)
     state.begin(now)
     assert set(state) == ({"a", "b", "c"} if now < 1010 else {"b", "c"})
@@ -220,7 +222,7 @@ def test_what_an_execute_put_that_raised_is_not_due() -> None:
     process, store = Process(in_memory=True), MemoryStore()
     for version, time in enumerate((0.0, 6.0)):
         state = process.begin(store, version, time, TTL)
-        process.image.call.space = None
+        process.image.call.changes = 0
         state.put("k", version)
         if time:
             process.image.call.undo()

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import sparkstorm as ss
-from sparkstorm.state.committed import entry_id
-from sparkstorm.state.log import MemoryStore, StateImage
+from sparkstorm.state.image import StateImage
+from sparkstorm.state.spaces.base import entry_id
+from sparkstorm.state.stores import MemoryStore
 from sparkstorm.state.view import Item, items_of, items_of_entry
 from sparkstorm.testing import FeederSpout, LocalRunner, ManualClock
 

@@ -74,7 +74,7 @@ class Misuses(Bolt):
             lambda: collector.emit([1, 2]),
         ):
             with pytest.raises((AttributeError, TypeError, EmitError)) as raised:
-                wrong()
+                wrong()  # type: ignore[no-untyped-call]
             self.raised.append(raised.type)
 
 

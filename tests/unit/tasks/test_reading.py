@@ -33,7 +33,7 @@ from sparkstorm.packets.packet import Body, Kind, Packet, PacketWriter
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
 from sparkstorm.streams import Field, Outputs
-from sparkstorm.tasks.reading import read_loads
+from sparkstorm.tasks.reading.loads import read_loads
 from sparkstorm.tasks.report import Report
 from sparkstorm.topology.grouping import Custom, FieldsGrouping, Grouping, Shuffle
 from sparkstorm.verdicts import Failure, Reason

@@ -1,6 +1,6 @@
 """A task whose bolt raises: what is taken back with its state, and what stands."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -47,7 +47,7 @@ class Numbers(Spout):
 class _Flushing:
     """Adds what it holds to a sum and acks it, in one go; does not like 2."""
 
-    transient = ("held",)
+    transient: ClassVar[tuple[str, ...]] = ("held",)
     collector: BoltCollector
 
     def prepare(self, *_: object) -> None:

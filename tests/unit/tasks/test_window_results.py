@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def run(bolt: ss.Bolt, tuples: int, monkeypatch: pytest.MonkeyPatch) -> list[byt
     )
     seen: dict[bytes, None] = {}
     with LocalRunner(builder.create_topology(), config=config) as runner:
-        run_stage: Callable[..., Mapping[int, list[bytes]]] = runner._jobs._run_stage
+        run_stage: Callable[..., Mapping[int, list[bytes]]] = cast("Any", runner._jobs)._run_stage
 
         def watched(*args: Any) -> Mapping[int, list[bytes]]:
             moved = run_stage(*args)
@@ -79,6 +79,7 @@ def run(bolt: ss.Bolt, tuples: int, monkeypatch: pytest.MonkeyPatch) -> list[byt
     return [data for data in seen if read_head(data).source in bolts]
 
 
+@pytest.mark.sweep
 def test_twice_the_results_are_not_twice_the_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each result costs as much as any tuple; the roots of all are sent once to each task."""
     sizes = []
@@ -89,6 +90,7 @@ def test_twice_the_results_are_not_twice_the_bytes(monkeypatch: pytest.MonkeyPat
     assert sizes[2] - sizes[1] < 200 * 50
 
 
+@pytest.mark.sweep
 def test_twenty_times_the_results_take_about_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the processor's seconds, tuples of the window included."""
     spent = []
@@ -99,6 +101,7 @@ def test_twenty_times_the_results_take_about_the_same_time(monkeypatch: pytest.M
     assert min(spent[1::2]) < 3 * min(spent[0::2])
 
 
+@pytest.mark.sweep
 def test_packets_of_large_windows_are_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those that tell of the window's roots."""
     packets = run(Gather(20_000, 200), 20_000, monkeypatch)

@@ -46,7 +46,7 @@ def told(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)) + repr(error)
 
 
-def wired(sink: ss.Bolt) -> ss.Topology:
+def wired(sink: ss.Bolt | ss.BasicBolt | ss.CommitterBolt) -> ss.Topology:
     """Numbers that go into a sink."""
     builder = ss.TopologyBuilder()
     builder.set_spout("numbers", LogSpout([[1], [2]], "n int"))
@@ -219,7 +219,7 @@ def test_a_bolt_fails_a_message_without_telling_a_secret(
 def test_a_setting_of_the_wrong_type_is_not_quoted(tmp_path: Path) -> None:
     """Where a password may be in it: among the user's own, and after ``--``."""
     with pytest.raises(ConfigError, match="'user'") as caught:
-        ss.Config(user=f"password={PASSWORD}")  # type: ignore[arg-type]
+        ss.Config(user=f"password={PASSWORD}")
     assert PASSWORD not in told(caught.value)
     with pytest.raises(ConfigError, match="KEY=VALUE") as caught:
         parse_settings([f"user.password:{PASSWORD}"])
@@ -246,6 +246,7 @@ def test_settings_of_the_user_are_not_shown() -> None:
     assert "http://host" in repr(config)
 
 
+@pytest.mark.process
 def test_a_process_that_unpickles_a_secret_masks_it() -> None:
     """Executors get the topology pickled, and tell the driver of errors."""
     data = pickle.dumps([Secret(PASSWORD)])

@@ -101,6 +101,7 @@ def test_a_long_text_keeps_its_end() -> None:
     assert text.endswith("0000\n")
 
 
+@pytest.mark.sweep
 def test_tracebacks_that_are_nearly_alike_share_their_lines() -> None:
     """A batch in which a database is away: each tuple fails, all in the same place."""
     texts = Tracebacks()

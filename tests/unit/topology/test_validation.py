@@ -42,7 +42,7 @@ class Lines(Spout):
 class Log(PartitionedSpout):
     """A partitioned source with two streams."""
 
-    outputs = "a"
+    outputs: Outputs = "a"
 
     def __init__(self, outputs: Outputs) -> None:
         self.outputs = outputs
@@ -362,6 +362,7 @@ def test_what_is_not_imported_can_travel() -> None:
     assert faults(lambda b: b.set_bolt("a", Local(f=lambda x: x + 1)).all_grouping("lines")) == []
 
 
+@pytest.mark.process
 def test_classes_of_a_script_can_travel() -> None:
     """A topology may be defined in the file that is run."""
     code = (

@@ -117,7 +117,7 @@ class BatchPlanner:
     def _turns(self, number: int) -> list[Source]:
         """Return the sources, another one first each time, lest the last get nothing ever."""
         ready = [source for source in self._sources if source.ready]
-        first = number % len(ready)
+        first = number % max(1, len(ready))
         return ready[first:] + ready[:first]
 
     def _order(

@@ -1,1 +1,1 @@
-"""The command ``dead-letters``."""
+"""The command ``dead-letters``: ``app.py`` has options and help, ``commands.py`` the work."""

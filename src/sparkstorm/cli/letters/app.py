@@ -1,4 +1,4 @@
-"""The commands below ``sparkstorm dead-letters``: options and help."""
+"""The options and help of ``sparkstorm dead-letters``."""
 
 from pathlib import Path
 from typing import Annotated
@@ -172,8 +172,8 @@ def replay(
 ) -> None:
     """Send dead letters through the topology again: by id, by filters, or --all.
 
-    A running topology takes them up within about a second, else its next start does. A letter
-    goes when its replay is acked; if it fails again, it stays.
+    A running topology takes the letters up within about a second, else its next start does. An
+    acked replay removes the letter; after a failure the letter stays.
     """
     with edge(verbose):
         from sparkstorm.cli.letters import commands

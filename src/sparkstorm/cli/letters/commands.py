@@ -1,4 +1,4 @@
-"""``sparkstorm dead-letters``: list, show, replay, discard; without Spark for local folders."""
+"""The work of ``sparkstorm dead-letters``; local folders need no Spark."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ __all__ = ["Found", "LetterOptions", "discard", "find", "open_stores", "replay"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterOptions:
-    """Which letters are meant, as it was asked for on the command line."""
+    """The options that choose letters, from the command line."""
 
     ids: Sequence[str] = ()
     topology: str | None = None
@@ -37,7 +37,7 @@ class LetterOptions:
         """Return the filters.
 
         Raises:
-            ConfigError: a reason or an age is none.
+            ConfigError: a reason or an age is invalid.
         """
         if self.reason is not None and self.reason not in set(Reason):
             raise ConfigError(f"{self.reason!r} is no reason: there are {', '.join(Reason)}")
@@ -53,7 +53,7 @@ class LetterOptions:
 @final
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The letters that are meant, of one store."""
+    """The chosen letters of one store."""
 
     store: LetterStore
     letters: list[DeadLetter]
@@ -61,7 +61,7 @@ class Found:
 
 @contextmanager
 def open_stores(options: LetterOptions) -> Iterator[list[LetterStore]]:
-    """Find the folders of letters: a checkpoint's, or one for each topology in the user's folder.
+    """Open the folders of letters: a checkpoint's, or each topology's in the user's folder.
 
     Raises:
         CheckpointError: there is no such folder.
@@ -85,10 +85,10 @@ def open_stores(options: LetterOptions) -> Iterator[list[LetterStore]]:
 
 
 def find(stores: Iterable[LetterStore], options: LetterOptions) -> list[Found]:
-    """Return the letters that are meant, by store; those with the given ids, or that pass.
+    """Return the chosen letters by store: by id, or by the filters.
 
     Raises:
-        ConfigError: an id is unknown or may be one of several, or a filter is none.
+        ConfigError: an id fits no letter or several, or a filter is invalid.
     """
     selection, now = options.selection(), SystemClock().wall()
     found = []
@@ -103,7 +103,7 @@ def find(stores: Iterable[LetterStore], options: LetterOptions) -> list[Found]:
 
 
 def replay(found: Sequence[Found], rate: float | None) -> list[DeadLetter]:
-    """Ask for letters to be emitted again; return those that cannot be, which are left out."""
+    """Ask for letters to be emitted again; return the letters that cannot be."""
     left_out = []
     for one in found:
         able = [letter for letter in one.letters if letter.replayable]
@@ -114,7 +114,7 @@ def replay(found: Sequence[Found], rate: float | None) -> list[DeadLetter]:
 
 
 def discard(found: Sequence[Found]) -> int:
-    """Remove letters for good; return how many."""
+    """Remove letters for good; return their number."""
     for one in found:
         one.store.remove([letter.id for letter in one.letters])
     return sum(len(one.letters) for one in found)
@@ -132,7 +132,7 @@ def _of_topologies(folder: Path | None, topology: str | None) -> list[LetterStor
 
 @contextmanager
 def _on_hadoop(place: str) -> Iterator[LetterStore]:
-    """Only Hadoop's own code in a JVM can read its file systems."""
+    """Open a store on another file system, by Hadoop's own code in a JVM."""
     from sparkstorm.spark.driver.session import make_session
     from sparkstorm.spark.driver.storage.checkpoint import open_files
 

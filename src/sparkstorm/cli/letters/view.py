@@ -1,4 +1,4 @@
-"""Dead letters on the screen: a table of many, a page for one, JSON for scripts."""
+"""The view of dead letters: a table of many, a page for one."""
 
 import datetime
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _LONGEST_CELL = 60
 
 
 def letters_table(letters: Sequence[DeadLetter], now: float) -> Table:
-    """Return a line for each letter."""
+    """Return a table with a line for each letter."""
     table = Table(title=counted(len(letters), "dead letter"), title_justify="left")
     table.add_column("id", no_wrap=True)
     for column in ("age", "topology", "spout", "message"):
@@ -44,7 +44,7 @@ def letters_table(letters: Sequence[DeadLetter], now: float) -> Table:
 
 
 def letter_page(letter: DeadLetter) -> RenderableType:
-    """Return everything about one letter."""
+    """Return a page with all facts of one letter."""
     table = Table.grid(padding=(0, 2))
     for name, value in _facts(letter):
         table.add_row(Text(name, style="bold"), Text(visible(value)))
@@ -66,15 +66,16 @@ def letter_page(letter: DeadLetter) -> RenderableType:
 
 
 def show_plainly(renderable: RenderableType) -> None:
-    """Write to stdout; without a terminal, lines are as long as they need to be."""
+    """Write to stdout; without a terminal, lines may be of any length."""
     console = Terminal()
     if not console.is_terminal:
+        # A pipe has no width of its own, and Rich would cut cells at 80 columns.
         console = Terminal(width=max(console.width, 240))
     console.print(renderable)
 
 
 def age_text(secs: float) -> str:
-    """Return an age in the unit that fits, as the filters take it.
+    """Return an age in the largest unit that fits, in the form of the filters.
 
     >>> age_text(42), age_text(7300), age_text(400_000)
     ('42s', '2h', '4d')

@@ -1,1 +1,1 @@
-"""The command ``state``."""
+"""The command ``state``: ``app.py`` has options and help, ``commands.py`` the work."""

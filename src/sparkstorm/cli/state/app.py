@@ -1,4 +1,4 @@
-"""The commands below ``sparkstorm state``: options and help."""
+"""The options and help of ``sparkstorm state``."""
 
 from typing import Annotated
 
@@ -66,8 +66,8 @@ def show(
 ) -> None:
     """Show the committed state of a bolt, of a running or a stopped topology.
 
-    A table on a terminal, JSON lines otherwise. Reads the checkpoint by a Spark of its own, and
-    loads no code of the topology: objects of its classes are shown by name.
+    A table on a terminal, JSON lines otherwise. The command reads the checkpoint by a Spark of its
+    own, and loads no code of the topology: objects of the topology's classes are shown by name.
     """
     with edge(verbose):
         from sparkstorm.cli.state.commands import StateOptions, read_state

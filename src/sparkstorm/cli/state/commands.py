@@ -1,4 +1,4 @@
-"""``sparkstorm state show``: find the component in the checkpoint's manifest, read its state."""
+"""The work of ``sparkstorm state show``: find the component in the manifest, read its state."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from typing import Any, final
 from sparkstorm.checkpoint.manifest import KeptState, Manifest
 from sparkstorm.cli.spark_log import SparkLog
 from sparkstorm.errors import CheckpointError, ConfigError
-from sparkstorm.state.committed import entry_id
+from sparkstorm.state.spaces.base import entry_id
 from sparkstorm.state.view import Item, items_of, items_of_entry
 
 __all__ = ["StateOptions", "StateRow", "read_state"]
@@ -19,7 +19,7 @@ __all__ = ["StateOptions", "StateRow", "read_state"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateOptions:
-    """What was asked for on the command line."""
+    """The options of the command line."""
 
     name: str
     component: str
@@ -32,7 +32,7 @@ class StateOptions:
 @final
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """An item of the state, and the task that keeps it, counted from 0 within the bolt."""
+    """An item of the state, and its task, counted from 0 within the bolt."""
 
     task: int
     item: Item
@@ -40,7 +40,7 @@ class StateRow:
 
 @contextmanager
 def read_state(options: StateOptions) -> Iterator[Iterator[StateRow]]:
-    """Read what was asked for, as of the last committed batch.
+    """Read the chosen state, as of the last committed batch.
 
     Raises:
         CheckpointError: there is no checkpoint, or it is another topology's.
@@ -115,7 +115,7 @@ def _all_rows(
 
 
 def _meanings(text: str) -> list[Any]:
-    """What a key on the command line may stand for: the text itself, and what it is as JSON."""
+    """Return the keys a text may stand for: the text itself, and its value as JSON."""
     try:
         value = json.loads(text)
     except ValueError:

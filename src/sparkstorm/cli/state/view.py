@@ -1,4 +1,4 @@
-"""State on the screen: a table on a terminal, JSON lines otherwise."""
+"""The view of state: a table on a terminal, JSON lines otherwise."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ _LONGEST_CELL = 80
 
 
 def show_rows(rows: Iterator[StateRow]) -> None:
-    """Write all rows to stdout, or the first thousand if it is a terminal."""
+    """Write all rows to stdout, or the first thousand on a terminal."""
     console = Terminal()
     if not console.is_terminal:
         for row in rows:
@@ -42,7 +42,7 @@ def show_rows(rows: Iterator[StateRow]) -> None:
 
 
 def json_facts(row: StateRow) -> dict[str, Any]:
-    """Return a row as JSON's types."""
+    """Return a row as JSON types."""
     item = row.item
     return {
         "task": row.task,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import final
 
 from sparkstorm.dead_letters.letter import DeadLetter
-from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.blame import FailedMessage
 from sparkstorm.sources.letters import Ended, LetterWriter, given_up_texts
@@ -22,7 +22,7 @@ class HostedLetters:
         plan: the topology's plan.
         component: the spout's id.
         task: the task's number.
-        office: where dead letters go.
+        dead_letters: where dead letters go.
         tell: shows a line to people.
     """
 
@@ -31,10 +31,10 @@ class HostedLetters:
         plan: Plan,
         component: str,
         task: int,
-        office: DeadLetterOffice,
+        dead_letters: DeadLetterQueue,
         tell: Callable[[str], None],
     ) -> None:
-        self._writer = LetterWriter(plan, component, task, office)
+        self._writer = LetterWriter(plan, component, task, dead_letters)
         self._tell = tell
 
     def now(self) -> float:
@@ -55,12 +55,12 @@ class HostedLetters:
             note=_FORGOTTEN if original is None else "",
         )
 
-    def post(self, letters: Sequence[DeadLetter]) -> None:
+    def write(self, letters: Sequence[DeadLetter]) -> None:
         """Write letters, then tell people."""
-        desk = self._writer.desk
-        desk.post(letters)
+        queue = self._writer.queue
+        queue.write(letters)
         ended = [
-            Ended(one.msg_id, 1, one.attempts, one.failure, one if desk.keeps else None)
+            Ended(one.msg_id, 1, one.attempts, one.failure, one if queue.keeps else None)
             for one in letters
         ]
         for text in given_up_texts(ended):

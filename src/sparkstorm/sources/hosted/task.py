@@ -16,7 +16,7 @@ from sparkstorm.acking.ids import U64, make_root
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import Spout
 from sparkstorm.dead_letters.letter import DeadLetter
-from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.errors import SparkstormError, SpoutConnectionError
 from sparkstorm.packets.load import Load
 from sparkstorm.planning.plan import Plan
@@ -38,7 +38,8 @@ from sparkstorm.sources.originals import Original, Originals
 from sparkstorm.sources.planned import PlannedLoad
 from sparkstorm.sources.retry import RetryPolicy
 from sparkstorm.sources.source import SPREAD_FROM, Order, Progress
-from sparkstorm.sources.spout_calls import SpoutLog, calling
+from sparkstorm.sources.spout_calls import calling
+from sparkstorm.tasks.report import LogLine, log_line
 from sparkstorm.texts.credentials import untold
 from sparkstorm.texts.showing import shown
 from sparkstorm.texts.user_errors import message_of
@@ -61,7 +62,7 @@ class HostedTask:
         task: the task's number.
         log: shows what the spout reports.
         arrived: set when the spout has emitted.
-        office: where dead letters go.
+        dead_letters: where dead letters go.
     """
 
     def __init__(
@@ -69,9 +70,8 @@ class HostedTask:
         plan: Plan,
         component: str,
         task: int,
-        log: SpoutLog,
         arrived: threading.Event,
-        office: DeadLetterOffice,
+        dead_letters: DeadLetterQueue,
     ) -> None:
         spec = plan.spec(component)
         self.component = component
@@ -80,7 +80,6 @@ class HostedTask:
         self.bounds = make_root(task, 0), make_root(task + 1, 0)
         self.given_up = 0
         self._plan = plan
-        self._log = log
         self._arrived = arrived
         self._spout: Spout = cloudpickle.loads(cloudpickle.dumps(spec.component))
         self._keeper = secrets.token_hex(8)
@@ -88,9 +87,9 @@ class HostedTask:
         self._at_rest = True
         self._courier: Callable[[U64, FailedRoots], None] | None = None
         self._attempts = Attempts()
-        self._clock = office.clock
+        self._clock = dead_letters.clock
         self._letters = HostedLetters(
-            plan, component, task, office, lambda text: self.log("error", text)
+            plan, component, task, dead_letters, lambda text: self.log("error", text)
         )
         self._intake = Intake()
         self._window = InFlight[PendingLoad]()
@@ -233,11 +232,11 @@ class HostedTask:
     def give_up(self, msg_id: Hashable, failure: Failure) -> None:
         """Note that a message will not be tried again; on return its dead letter is written."""
         failure = failure_of(failure, self.component, self.task)
-        self._letters.post(self._bury(msg_id, failure))
+        self._letters.write(self._bury(msg_id, failure))
 
     def log(self, level: str, text: str) -> None:
         """Report something to whoever watches."""
-        self._log(self.component, self.task, level, text)
+        log_line(LogLine(self.component, self.task, level, text))
 
     # --- from one driver to the next -------------------------------------------------------------
 
@@ -343,7 +342,7 @@ class HostedTask:
         """Call the spout's fail for the messages that could not be sent."""
         while self._refused:
             msg_id, failure, original = self._refused[0]
-            self._letters.post(self._fail(msg_id, failure, original, nbytes=0))
+            self._letters.write(self._fail(msg_id, failure, original, nbytes=0))
             self._refused.popleft()
 
     def _fail_some(self, pending: PendingLoad, failed: list[tuple[int, Failure]]) -> None:
@@ -362,7 +361,7 @@ class HostedTask:
                 letters += self._fail(msg_id, why, original, pending.bytes_each)
             else:
                 self.emitted(original.values, msg_id, original.stream, original.direct)
-        self._letters.post(letters)
+        self._letters.write(letters)
 
     def _fail(
         self, msg_id: Hashable, failure: Failure, original: Original, nbytes: int

@@ -108,7 +108,7 @@ class SplitLetters:
         And those that have none yet, since their source does not answer: to be tried once more
         rather than given up without their payload.
         """
-        if not given_up or not self._writer.desk.keeps:
+        if not given_up or not self._writer.queue.keeps:
             return [(one, None) for one in given_up], []
         payloads, away = self._read(given_up)
         now: list[GivenUp] = []
@@ -116,7 +116,7 @@ class SplitLetters:
         for one in given_up:
             (later if one.source in away and not one.expired else now).append(one)
         letters = [self._letters_of(one, payloads) for one in now]
-        self._writer.desk.post([letter for group in letters for letter in group])
+        self._writer.queue.write([letter for group in letters for letter in group])
         return [(one, group[0]) for one, group in zip(now, letters, strict=True)], later
 
     def _read(

@@ -13,7 +13,7 @@ from sparkstorm.components.spout import Expired, PartitionedSpout, Split, Unread
 from sparkstorm.dead_letters.values import from_json, to_json
 from sparkstorm.errors import SpoutConnectionError
 from sparkstorm.streams import Stream
-from sparkstorm.tasks.reading import Row, read_rows
+from sparkstorm.tasks.reading.splits import Row, read_rows
 from sparkstorm.texts.user_errors import USER_ERRORS, message_of, reason_of
 
 __all__ = ["Payload", "read_payloads", "read_payloads_apart"]

@@ -13,7 +13,7 @@ from sparkstorm.acking.ids import U64, make_root
 from sparkstorm.acking.lineage import Indexes
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.spout import PartitionedSpout, Positions, Split
-from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.packets.load import Load
 from sparkstorm.planning.plan import Plan
@@ -26,8 +26,9 @@ from sparkstorm.sources.planned import Outstanding, PlannedLoad, runs_of
 from sparkstorm.sources.retries import Retries
 from sparkstorm.sources.retry import RetryPolicy
 from sparkstorm.sources.source import Order, Progress
-from sparkstorm.sources.spout_calls import SpoutLog, calling
+from sparkstorm.sources.spout_calls import calling
 from sparkstorm.streams import DEFAULT_STREAM
+from sparkstorm.tasks.report import LogLine, log_line
 from sparkstorm.verdicts import Failure
 
 __all__ = ["PartitionedTask", "ranges_of"]
@@ -57,13 +58,13 @@ class PartitionedTask:
         component: the spout's id.
         task: the task's number.
         log: shows what the spout reports.
-        office: where dead letters go.
+        dead_letters: where dead letters go.
     """
 
     left_failed = 0
 
     def __init__(
-        self, plan: Plan, component: str, task: int, log: SpoutLog, office: DeadLetterOffice
+        self, plan: Plan, component: str, task: int, dead_letters: DeadLetterQueue
     ) -> None:
         spec = plan.spec(component)
         self.component = component
@@ -72,12 +73,11 @@ class PartitionedTask:
         self.bounds = make_root(task, 0), make_root(task + 1, 0)
         self.given_up = 0
         self._plan = plan
-        self._log = log
         self._config = plan.settings(component)
         self._policy = RetryPolicy.of(self._config)
         self._spout: PartitionedSpout = cloudpickle.loads(cloudpickle.dumps(spec.component))
-        self._clock = office.clock
-        writer = LetterWriter(plan, component, task, office)
+        self._clock = dead_letters.clock
+        writer = LetterWriter(plan, component, task, dead_letters)
         self._now = writer.now
         self._letters = SplitLetters(plan, component, self._spout, writer)
         self._window = InFlight[_Piece]()
@@ -340,7 +340,7 @@ class PartitionedTask:
             name = self._spout.msg_id(one.split, one.positions[0])
             ended.append(Ended(name, len(one.group), one.attempts, one.group[0][1], letter))
         for text in given_up_texts(ended):
-            self._log(self.component, self.task, "error", text)
+            log_line(LogLine(self.component, self.task, "error", text))
 
 
 def _each(positions: Positions) -> Iterator[int]:

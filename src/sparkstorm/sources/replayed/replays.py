@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, final
 from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import U64
 from sparkstorm.dead_letters.letter import DeadLetter
-from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.dead_letters.requests import RequestBox
 from sparkstorm.errors import CheckpointError
 from sparkstorm.packets.load import Load
@@ -51,7 +51,7 @@ class Replays:
 
     Args:
         plan: the topology's plan.
-        office: keeps the letters.
+        dead_letters: keeps the letters.
     """
 
     component = ""
@@ -62,13 +62,13 @@ class Replays:
     idle = True
     """A run that takes no new messages need not wait: the requests stay for the next run."""
 
-    def __init__(self, plan: Plan, office: DeadLetterOffice) -> None:
+    def __init__(self, plan: Plan, dead_letters: DeadLetterQueue) -> None:
         self.replayed = 0
         self.given_up = 0
         self._plan = plan
-        self._office = office
-        self._store = office.store
-        self._box = RequestBox(office.store)
+        self._dead_letters = dead_letters
+        self._store = dead_letters.store
+        self._box = RequestBox(dead_letters.store)
         self._reader = LetterReader(plan)
         self._looked: float | None = None
         self._seen: set[str] = set()
@@ -259,7 +259,7 @@ class Replays:
         """Make letters again of replays that failed for good, all in one file."""
         items = [item for item, _ in lost]
         self._store.replace([self._again(item, failure) for item, failure in lost], _places(items))
-        self._office.count(len(lost), 0)
+        self._dead_letters.count(len(lost), 0)
         self.given_up += len(lost)
         for item, failure in lost:
             _logger.error("dead letter %s failed again: %s", item.letter.id, failure)
@@ -269,10 +269,10 @@ class Replays:
         attempts = item.attempt + failure.attempt - 1  # its batch may have been run again
         return replace(
             item.letter,
-            run=self._office.run,
+            run=self._dead_letters.run,
             failure=replace(failure, attempt=attempts),
             attempts=item.letter.attempts + attempts,
-            last_time=self._office.clock.wall(),
+            last_time=self._dead_letters.clock.wall(),
             replays=item.letter.replays + 1,
         )
 

@@ -18,16 +18,16 @@ from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.processes.owner import owner_of_worker
 from sparkstorm.spark.own_classes import install
 from sparkstorm.spark.rows import BATCH_PROPERTY
-from sparkstorm.tasks.level import Workshop
+from sparkstorm.tasks.worker import Worker
 
 __all__ = [
     "PlanPayload",
-    "Workshops",
+    "Workers",
     "attempt_name",
     "batch_info",
     "keep_memory",
     "settle_gc",
-    "workshop",
+    "worker_of",
 ]
 
 _IDLE_SECS = 60.0
@@ -48,8 +48,8 @@ class PlanPayload:
 
 
 @final
-class Workshops:
-    """The tasks of all topologies that a process works for; several may run on one session.
+class Workers:
+    """A process's tasks of all topologies that it works for; several may run on one session.
 
     Nobody tells a worker that a run has ended. So a topology that has had no work for a minute is
     told to clean up, and dropped.
@@ -57,48 +57,48 @@ class Workshops:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._known: dict[str, tuple[Workshop, list[type]]] = {}
+        self._known: dict[str, tuple[Worker, list[type]]] = {}
         self._used: dict[str, float] = {}
         self._last = ""
 
-    def of(self, payload: PlanPayload) -> Workshop:
+    def of(self, payload: PlanPayload) -> Worker:
         """Return the tasks of a topology; made at the first call."""
         digest = payload.digest
         if digest not in self._known:
             plan, classes = cloudpickle.loads(payload.data)
-            self._known[digest], self._last = (Workshop(plan, owner_of_worker()), classes), ""
-        self._used[digest] = self._clock.monotonic()  # before dropping: this one is not idle
+            self._known[digest], self._last = (Worker(plan, owner_of_worker()), classes), ""
+        self._used[digest] = self._clock.monotonic()
         self._drop_idle()
-        shop, classes = self._known[digest]
+        worker, classes = self._known[digest]
         if digest != self._last:  # another topology may have classes of the same names
             install(classes)
             self._last = digest
-        return shop
+        return worker
 
     def close(self) -> None:
         """Tell all bolts that the process ends."""
-        for shop, _ in self._known.values():
-            shop.cleanup()
+        for worker, _ in self._known.values():
+            worker.cleanup()
 
-    def __iter__(self) -> Iterator[Workshop]:
-        return (shop for shop, _ in self._known.values())
+    def __iter__(self) -> Iterator[Worker]:
+        return (worker for worker, _ in self._known.values())
 
     def _drop_idle(self) -> None:
         now = self._clock.monotonic()
         idle = [digest for digest, used in self._used.items() if now - used > _IDLE_SECS]
         for digest in idle:
             del self._used[digest]
-            shop, _ = self._known.pop(digest)
-            shop.cleanup()
+            worker, _ = self._known.pop(digest)
+            worker.cleanup()
 
 
-_WORKSHOPS = Workshops(SystemClock())
+_WORKERS = Workers(SystemClock())
 
 
-def workshop(payload: PlanPayload) -> Workshop:
+def worker_of(payload: PlanPayload) -> Worker:
     """Return this process's tasks of a topology."""
     keep_memory()
-    return _WORKSHOPS.of(payload)
+    return _WORKERS.of(payload)
 
 
 def batch_info() -> BatchInfo:
@@ -154,4 +154,4 @@ def _parse(text: str) -> BatchInfo:
     return BatchInfo.from_json(text)
 
 
-atexit.register(_WORKSHOPS.close)
+atexit.register(_WORKERS.close)

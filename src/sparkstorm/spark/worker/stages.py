@@ -19,12 +19,12 @@ from sparkstorm.spark.worker.runtime import (
     attempt_name,
     batch_info,
     settle_gc,
-    workshop,
+    worker_of,
 )
 from sparkstorm.spark.worker.state_store import PartitionState, TaskStore
-from sparkstorm.state.log import ChunkStore
-from sparkstorm.tasks.job import StageJob
+from sparkstorm.state.stores import ChunkStore
 from sparkstorm.tasks.state_runs import StateRun, Told, fingerprint
+from sparkstorm.tasks.worker import StageJob
 
 __all__ = ["StageFunction", "StageProcessor"]
 
@@ -52,7 +52,7 @@ class StageFunction:
             else:
                 packets += packets_of([batch])
         job = StageJob(
-            workshop=workshop(self.payload),
+            worker=worker_of(self.payload),
             stage=self.stage,
             partition=partition,
             batch=batch_info(),
@@ -93,7 +93,7 @@ class StageProcessor(StatefulProcessor):
         received = [(row["dest"], bytes(row["packet"])) for row in rows]
         partition, packets = received[0][0], [data for _, data in received]
         job = StageJob(
-            workshop=workshop(self._payload),
+            worker=worker_of(self._payload),
             stage=self._stage,
             partition=partition,
             batch=batch_info(),

@@ -1,1 +1,5 @@
-"""Collectors: components emit into them; they record emits and acks, and send nothing."""
+"""Collectors: components emit into them. Collectors record emits and acks, and send nothing.
+
+:mod:`emission` has the collectors, :mod:`outbox` the emitted tuples, :mod:`loops` the loops that
+call ``execute`` with each tuple.
+"""

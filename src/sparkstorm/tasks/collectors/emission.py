@@ -1,7 +1,7 @@
 """The collectors that components emit into: they record emits and acks, and send nothing.
 
-They are on the hot path: one call per tuple. What can be checked for all tuples at once (types,
-hashes) is checked when the outboxes are dispatched.
+Collectors are on the hot path: a call per tuple. So checks that work on all tuples at once (types,
+hashes) wait until the outboxes are dispatched.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -29,26 +29,30 @@ def _nobody(box: Outbox) -> list[int]:
 
 
 class _Emission:
-    """What both collectors share: the outboxes, the inbox, and the report."""
+    """The common part of both collectors: the outboxes, the inbox and the report."""
 
     def __init__(self, component: str, boxes: dict[str, Outbox], report: Report) -> None:
         self._component = component
         self._boxes = boxes
         self._default = boxes.get(DEFAULT_STREAM)
-        self._report = report
         self.receivers_of_last: Callable[[Outbox], list[int]] = _nobody
-        self.begin(Inbox.empty())
+        self.begin(Inbox.empty(), report)
 
-    def begin(self, inbox: Inbox) -> None:
+    def begin(self, inbox: Inbox, report: Report) -> None:
         """Start a batch."""
         self._inbox = inbox
+        self._report = report
+
+    def end(self) -> None:
+        """End a batch: keep none of its tuples alive."""
+        self.begin(Inbox.empty(), self._report)
 
     def reset_timeout(self, tup: Tuple) -> None:
         """Start the time-out of the tuple's trees anew."""
         self._inbox.resets.append(self._mine(tup, "reset the time-out of"))
 
     def report_error(self, error: BaseException | str) -> None:
-        """Show an error to whoever watches the topology; nothing fails by it."""
+        """Show an error to the people who watch the topology; no tuple fails."""
         self._report.log("error", reason_of(error))
 
     def receivers(self, stream: str = DEFAULT_STREAM) -> list[int]:
@@ -65,7 +69,8 @@ class _Emission:
         return box
 
     def _mine(self, tup: Tuple, verb: str) -> int:
-        """Return the tuple's position, after checking that it may still be used."""
+        """Return the tuple's position, after checking that the tuple is still usable."""
+        # isinstance would ask the object, which may be a user's with any __class__.
         if type(tup) is not Tuple and not issubclass(type(tup), Tuple):
             raise TypeError(f"{self._component!r} tried to {verb} {shown(tup)}, which is no tuple")
         if tup._origin.inbox is not self._inbox:  # type: ignore[attr-defined]  # noqa: SLF001
@@ -85,16 +90,17 @@ class _Emission:
 
 
 class BasicEmission(_Emission):
-    """The collector of basic bolts: everything is anchored to the current input.
+    """The collector of basic bolts: every emit is anchored to the current input.
 
-    ``current`` is the position of the input that is being executed, NO_PARENT outside ``execute``.
-    What every emit to the default stream needs stands beside it: what it takes, and its ``rows``.
-    ``ends`` takes their number after each input.
+    Attributes:
+        current: the position of the executing input; NO_PARENT outside ``execute``.
+        rows: the rows of the default stream, here for quick emits.
+        ends: the number of rows after each input.
     """
 
-    def begin(self, inbox: Inbox) -> None:
+    def begin(self, inbox: Inbox, report: Report) -> None:
         """Start a batch."""
-        super().begin(inbox)
+        super().begin(inbox, report)
         self.current = NO_PARENT
         box = self._default if self._default is not None and self._default.takes >= 0 else None
         self._takes = -1 if box is None else box.takes
@@ -102,7 +108,7 @@ class BasicEmission(_Emission):
         self.ends: list[int] = [] if box is None else box.ends
 
     def emit(self, values: Sequence[Any], *, stream: str = DEFAULT_STREAM) -> None:
-        """Emit a tuple caused by the input."""
+        """Emit a tuple, anchored to the input."""
         if stream == DEFAULT_STREAM and len(values) == self._takes:  # the usual case
             self.rows.append(values[0] if self._takes == 1 else tuple(values))
         else:
@@ -111,13 +117,14 @@ class BasicEmission(_Emission):
     def emit_direct(
         self, task: int, values: Sequence[Any], *, stream: str = DEFAULT_STREAM
     ) -> None:
-        """Emit to one task, on a stream declared direct."""
+        """Emit to a task, on a stream declared direct."""
         self._box(stream).add(values, self.current, task)
 
     def drop_current(self) -> None:
-        """Forget what the current input has emitted so far: its ``execute`` raised."""
+        """Drop the emits of the current input, whose ``execute`` raised."""
         del self.rows[self.ends[-1] if self.ends else 0 :]
         for box in self._boxes.values():
+            # The default stream is cut above, by its ends: quick emits note no parents.
             if box.rows is self.rows:
                 continue
             length = len(box)
@@ -126,11 +133,11 @@ class BasicEmission(_Emission):
             box.drop_since(length)
 
     def end_input(self) -> None:
-        """The current input was executed: what comes next belongs to another."""
+        """End the current input: later emits belong to another."""
         self.ends.append(len(self.rows))
 
     def skip(self, indexes: Iterable[int]) -> None:
-        """Take note of inputs, in ascending order, that were passed over: they emitted nothing."""
+        """Note skipped inputs, in ascending order, which emitted nothing."""
         for index in indexes:
             self.ends.insert(index, self.ends[index - 1] if index else 0)
 
@@ -138,13 +145,14 @@ class BasicEmission(_Emission):
 class BoltEmission(_Emission):
     """The collector of bolts that anchor, ack and fail by themselves.
 
-    ``input`` is the tuple that is being executed, as long as it is open; else None. The last long
-    list of anchors is remembered: the results of a window all have the same.
+    Attributes:
+        input: the executing tuple while open; else None. The last long list of anchors is cached,
+            because the results of a window all have the same.
     """
 
-    def begin(self, inbox: Inbox) -> None:
+    def begin(self, inbox: Inbox, report: Report) -> None:
         """Start a batch."""
-        super().begin(inbox)
+        super().begin(inbox, report)
         self.input: Tuple | None = None
         self._tracebacks = Tracebacks()
         self._status = inbox.status
@@ -173,11 +181,11 @@ class BoltEmission(_Emission):
         anchors: Tuple | Sequence[Tuple] | None = None,
         stream: str = DEFAULT_STREAM,
     ) -> None:
-        """Emit to one task, on a stream declared direct."""
+        """Emit to a task, on a stream declared direct."""
         self._box(stream).add(values, self._parent(anchors), task)
 
     def ack(self, tup: Tuple) -> None:
-        """This task is done with the tuple."""
+        """Ack a tuple: this task is done with the tuple."""
         mine = self.input
         if tup is mine:  # nearly always
             self.input = None
@@ -188,7 +196,7 @@ class BoltEmission(_Emission):
         self._status[index] = ACKED
 
     def fail(self, tup: Tuple, reason: object = None) -> None:
-        """Fail every message that the tuple belongs to, at once; the reason may be an exception."""
+        """Fail every message of the tuple at once; the reason may be an exception."""
         index = self._mine(tup, "fail")
         if tup is self.input:
             self.input = None
@@ -208,13 +216,14 @@ class BoltEmission(_Emission):
             return NO_PARENT
         if anchors.__class__ is Tuple:
             return self._mine(anchors, "anchor to")
-        with suppress(TypeError, AttributeError):  # none, or not of tuples
+        with suppress(TypeError, AttributeError):  # no sequence, or not of tuples
             return self._parent_of_many(tuple(anchors))
         raise EmitError(f"anchors of {self._component!r} are tuples, not {shown(anchors)}")
 
     def _parent_of_many(self, anchors: tuple[Tuple, ...]) -> Parent:
         is_long = len(anchors) >= MANY_ROOTS
         is_known = is_long and (anchors is self._anchors or anchors == self._anchors)
+        # An anchor must be open: the bolt may have acked one since the last emit.
         if is_known and self._inbox.are_open(self._inputs):
             return self._parent_of_anchors
         inputs = tuple({self._mine(one, "anchor to"): None for one in anchors})

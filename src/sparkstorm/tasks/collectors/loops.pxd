@@ -1,7 +1,7 @@
 # What Cython makes of loops.py; see docs/internals.md.
 cimport cython
 from sparkstorm.tasks.collectors.emission cimport BasicEmission, BoltEmission
-from sparkstorm.state.undo cimport Call
+from sparkstorm.state.spaces.undo cimport Call
 from sparkstorm.tuples cimport Tuple
 
 @cython.locals(tup=Tuple, rows=list, ends=list, index=Py_ssize_t, unheld=Py_ssize_t, unread=dict)

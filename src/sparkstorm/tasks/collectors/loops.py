@@ -1,8 +1,8 @@
-"""The loops around ``execute``: the innermost of everything, one pass for each tuple.
+"""The loops around ``execute``: the innermost loops of a task, a pass per tuple.
 
-Compiled where a C compiler is found, with what they call for each tuple; ``docs/internals.md``
-tells how. The two loops say much the same: where they are not compiled, a function for that would
-be one more call for each tuple.
+Compiled where there is a C compiler, together with their callees; ``docs/internals.md`` tells how.
+The two loops repeat each other: a shared function would cost a call per tuple where nothing is
+compiled.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from typing import Any
 from sparkstorm.components.bolt import BasicBolt, Bolt
 from sparkstorm.packets.inbox import Inbox, PacketOrigin
 from sparkstorm.planning.plan import Plan
-from sparkstorm.state.undo import Call
+from sparkstorm.state.spaces.undo import Call
 from sparkstorm.tasks.collectors.emission import BasicEmission, BoltEmission
 from sparkstorm.texts.user_errors import is_of_call, refuse_result
 from sparkstorm.tuples import Fields, Tuple
@@ -20,7 +20,7 @@ from sparkstorm.tuples import Fields, Tuple
 __all__ = ["run_basic", "run_bolt"]
 
 Failed = Callable[[int, BaseException], None]
-"""Told of the position of a tuple whose ``execute`` raised, and of what it raised."""
+"""Called with the position of a tuple whose ``execute`` raised, and with the error."""
 
 
 def _count_unheld() -> int:
@@ -29,15 +29,17 @@ def _count_unheld() -> int:
 
 
 _UNHELD = _count_unheld()
-"""The reference count (measured, since Pythons differ) of a tuple that only the loop holds: the
-bolt kept none, so the same object serves for the next tuple, as ``zip`` does with its rows. Saves
-a tenth of a cheap bolt's time."""
+"""The reference count of a tuple that only the loop holds; measured, since Pythons differ.
+
+If the bolt kept no reference, the same object serves for the next tuple, as ``zip`` does with its
+rows. This saves a tenth of a cheap bolt's time.
+"""
 
 
 def run_basic(
     bolt: BasicBolt, emission: BasicEmission, inbox: Inbox, plan: Plan, failed: Failed
 ) -> None:
-    """Call ``execute`` of a basic bolt with each tuple; what did not fail is acked at the end."""
+    """Call ``execute`` of a basic bolt with each tuple, then ack the tuples that did not fail."""
     execute, rows, ends, unheld = bolt.execute, emission.rows, emission.ends, _UNHELD
     result: Any
     for origin, index, delivered in inbox.deliveries(plan):
@@ -58,7 +60,7 @@ def run_basic(
                 if not is_of_call(error):
                     raise
                 failed(index, error)
-            ends.append(len(rows))  # what end_input does, without another call
+            ends.append(len(rows))  # as end_input does, without another call
             index += 1
     inbox.ack_rest()
 
@@ -66,7 +68,7 @@ def run_basic(
 def run_bolt(
     bolt: Bolt, emission: BoltEmission, inbox: Inbox, plan: Plan, call: Call, failed: Failed
 ) -> None:
-    """Call ``execute`` of a bolt with each tuple; ``call`` notes what it changes in the state."""
+    """Call ``execute`` of a bolt with each tuple; ``call`` notes the call's state changes."""
     execute, others, unheld = bolt.execute, inbox.others, _UNHELD
     result: Any
     for origin, index, delivered in inbox.deliveries(plan):
@@ -78,7 +80,7 @@ def run_bolt(
             else:
                 tup = Tuple(values, origin, index)
             emission.input = tup
-            call.space = None
+            call.changes = 0
             try:
                 if not unread or index not in unread:
                     result = execute(tup)
@@ -91,4 +93,5 @@ def run_bolt(
             if others:
                 others.clear()
             index += 1
-    emission.input = call.space = None
+    emission.input = None
+    call.changes = 0

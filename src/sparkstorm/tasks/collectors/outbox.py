@@ -1,4 +1,4 @@
-"""Outboxes: what a task emitted to one stream in one batch, before it is routed."""
+"""Outboxes: the tuples that a task emitted to a stream in a batch, before routing."""
 
 import operator
 from collections.abc import Sequence
@@ -21,13 +21,16 @@ __all__ = ["Emitted", "Outbox", "make_outboxes", "task_number"]
 
 
 class Outbox:
-    """The tuples emitted to a stream, with their parents; two lists that grow together.
+    """The tuples emitted to a stream, with their parents: two lists that grow together.
 
     A stream of one field keeps bare values instead of rows: the usual case is then a plain list.
-    ``takes`` is the number of values of an emit that needs no further check, -1 if there is none.
 
-    The parents of a basic bolt's tuples come in the order of its inputs: then ``ends``, the number
-    of rows after each input, stands for them, and ``parents`` is empty.
+    The parents of a basic bolt's tuples come in the order of the inputs. So ``ends``, the number of
+    rows after each input, stands for the parents, and ``parents`` is empty.
+
+    Attributes:
+        takes: the number of values of an emit that needs no further check; -1 if there is none.
+        wanted: whether anyone reads the stream.
     """
 
     __slots__ = (
@@ -56,15 +59,17 @@ class Outbox:
         self._keys = keys
 
     def add(self, values: Sequence[Any], parent: Parent, task: int | None = None) -> None:
-        """Take one tuple in.
+        """Add a tuple.
 
         Raises:
             EmitError: the number of values or the way of emitting does not fit the stream.
         """
+        # One test for both mistakes; which one it was is found out when it is told.
         if len(values) != self.width or (task is None) == self.stream.direct:
             raise self._misfit(values, task)
         if task is not None:
             task = task_number(task)
+        # A stream without readers is checked like any other, but keeps nothing.
         if self.wanted:
             self.rows.append(values[0] if self.width == 1 else tuple(values))
             self.parents.append(parent)
@@ -75,26 +80,26 @@ class Outbox:
         return len(self.rows)
 
     def clear(self) -> None:
-        """Forget everything: the batch is over."""
+        """Drop all tuples at the end of a batch."""
         self.drop_since(0)
         self.ends.clear()
 
     def drop_since(self, length: int) -> None:
-        """Forget the tuples emitted after there were ``length``."""
+        """Drop the tuples beyond the first ``length``."""
         del self.rows[length:], self.parents[length:], self.direct[length:]
 
     def drop_rows(self, positions: Sequence[int]) -> None:
-        """Forget single tuples."""
+        """Drop single tuples."""
         self.spell_parents()
         gone = set(positions)
         for values in (self.rows, self.parents, self.direct):
             values[:] = [value for row, value in enumerate(values) if row not in gone]
 
     def columns(self) -> dict[str, Column]:
-        """The values by field.
+        """Return the values by field.
 
         Raises:
-            CoderError: some do not fit the declared types; ``rows`` says which.
+            CoderError: some values do not fit the declared types; ``rows`` has their positions.
         """
         names = self.stream.names
         if self.width == 1:
@@ -116,18 +121,18 @@ class Outbox:
         }
 
     def direct_tasks(self) -> Tasks | None:
-        """The tasks picked by the emitter, for a direct stream."""
+        """Return the tasks picked by the emitter, for a direct stream."""
         return np.array(self.direct, np.int32) if self.stream.direct else None
 
     def spell_parents(self) -> list[Parent]:
-        """The parents, one for each row from here on."""
+        """Return the parents as a list, with an element per row from here on."""
         if self.ends:
             self.parents.extend(self._parents_by_ends().tolist())
             self.ends.clear()
         return self.parents
 
     def parents_by_row(self) -> Indexes:
-        """The parents as an array."""
+        """Return the parents as an array."""
         return self._parents_by_ends() if self.ends else np.array(self.parents, np.int64)
 
     def _parents_by_ends(self) -> Indexes:
@@ -149,10 +154,10 @@ class Outbox:
 
 
 def task_number(task: Any) -> int:
-    """Return the task of an ``emit_direct``; whether there is such a one is found out later.
+    """Return the task number of an ``emit_direct``; dispatch checks later that the task exists.
 
     Raises:
-        EmitError: it is none in any case.
+        EmitError: the value is no task number at all.
     """
     with suppress(TypeError):
         number = operator.index(task)
@@ -162,34 +167,34 @@ def task_number(task: Any) -> int:
 
 
 _MOST_TASKS = 2**31
-"""They are kept in 32 bits."""
+"""Task numbers travel in 32 bits."""
 
 
 class Emitted(Protocol):
-    """What the dispatcher needs of a stream's tuples: an :class:`Outbox`, or what was read."""
+    """The dispatcher's view of a stream's tuples: an :class:`Outbox`, or the rows of a load."""
 
     @property
     def key(self) -> StreamKey:
-        """Which stream."""
+        """The stream's key."""
         ...
 
     @property
     def stream(self) -> Stream:
-        """Its declaration."""
+        """The stream's declaration."""
         ...
 
     def __len__(self) -> int: ...
 
     def columns(self) -> dict[str, Column]:
-        """The values by field."""
+        """Return the values by field."""
         ...
 
     def parents_by_row(self) -> Indexes:
-        """The parents as an array."""
+        """Return the parents as an array."""
         ...
 
     def direct_tasks(self) -> Tasks | None:
-        """The tasks picked by the emitter, for a direct stream."""
+        """Return the tasks picked by the emitter, for a direct stream."""
         ...
 
 

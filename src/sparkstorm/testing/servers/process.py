@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Self
 
 from sparkstorm.errors import EnvironmentFault
+from sparkstorm.testing.servers.guardian import guarded
+from sparkstorm.testing.waiting import PATIENCE_SECS
 
 __all__ = ["LOOK_SECS", "STOP_SECS", "ServerProcess", "ask", "free_ports", "run"]
 
@@ -22,7 +24,6 @@ STOP_SECS = 10.0
 LOOK_SECS = 0.05
 """The pause between two looks."""
 
-_START_SECS = 60.0
 _LOG_LINES = 15
 
 
@@ -30,7 +31,8 @@ class ServerProcess(ABC):
     """A server with a folder of its own; a context manager that starts and stops the server.
 
     ``kill`` ends the server as a crash would; ``start`` starts the server again on the same folder
-    and ports.
+    and ports. The server ends with this process, also if that is killed
+    (:mod:`guardian`).
     """
 
     _user: str | None = None
@@ -68,9 +70,10 @@ class ServerProcess(ABC):
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # a group of its own: _end kills it, and Ctrl-C spares it
+                env={**os.environ, **guarded()},
                 user=self._user,
             )
-        deadline = time.monotonic() + _START_SECS
+        deadline = time.monotonic() + PATIENCE_SECS
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
@@ -129,7 +132,12 @@ def run(command: list[str], what: str, user: str | None = None) -> None:
         EnvironmentFault: the program failed; the text shows its last lines.
     """
     done = subprocess.run(  # noqa: S603 - our own command
-        command, capture_output=True, text=True, user=user, cwd="/"
+        command,
+        capture_output=True,
+        text=True,
+        user=user,
+        cwd="/",
+        env={**os.environ, **guarded()},
     )
     if done.returncode:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-_LOG_LINES:])

@@ -11,7 +11,7 @@ from pyspark.sql import functions as sf
 
 from sparkstorm.errors import CheckpointError
 from sparkstorm.spark.driver.session import query_session
-from sparkstorm.state.log import MemoryStore
+from sparkstorm.state.stores import MemoryStore
 
 __all__ = ["StateReader"]
 

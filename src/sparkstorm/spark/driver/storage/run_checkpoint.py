@@ -19,7 +19,7 @@ from sparkstorm.checkpoint.lease import Lease
 from sparkstorm.checkpoint.scratch import make_folder
 from sparkstorm.clock import SystemClock
 from sparkstorm.config import Config
-from sparkstorm.dead_letters.office import DeadLetterOffice
+from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.dead_letters.places import default_folder
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.planning.plan import Plan
@@ -57,8 +57,8 @@ class RunCheckpoint:
         """
         return read_spark_log(open_spark_files(self.where, session))
 
-    def office(self, plan: Plan) -> DeadLetterOffice:
-        """Return the run's dead letter office.
+    def dead_letters(self, plan: Plan) -> DeadLetterQueue:
+        """Return the run's dead letter dead_letters.
 
         Letters lie beside the checkpoint. Letters of a temporary checkpoint lie in a lasting
         folder.
@@ -70,7 +70,7 @@ class RunCheckpoint:
             store = LetterStore(files, plan.name)
             options = f"--topology {plan.name}" + (f" --folder {folder}" if folder else "")
         run = self.lease.run
-        return DeadLetterOffice(plan.name, store, SystemClock(), run=run, where=options)
+        return DeadLetterQueue(plan.name, store, SystemClock(), run=run, where=options)
 
 
 @contextmanager

@@ -1,8 +1,0 @@
-# What Cython makes of spaces.py; see docs/internals.md.
-from sparkstorm.state.undo cimport Call
-
-cdef class Space:
-    cdef public object name
-    cdef public Call _call
-    cdef public object _base
-    cdef public dict _fresh
