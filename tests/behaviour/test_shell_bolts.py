@@ -210,9 +210,9 @@ def test_a_child_that_never_acks_times_out_and_leaves_nothing(
         assert feed.failures[0].reason is ss.Reason.TIMEOUT
         feed.feed(["b"])
         play.settle()
-        state = play.runner._jobs._workshop._tasks
+        state = play.runner._jobs._worker._tasks
         (task,) = [one for one in state.values() if one._component == "shell"]
-        assert len(task._bolt._held) == 0
+        assert len(task._instance.bolt._held) == 0
 
 
 def test_a_print_is_an_error_that_quotes_it_and_does_no_harm(
