@@ -1,11 +1,14 @@
-"""What a driver knows of hosted messages that outlive it, by a digest of their ids.
+"""Blame: the tries of messages, and the suspects of a driver's death.
 
-A hosted message comes again from its source, and only its ``msg_id`` tells that it is the same. So
-how often it was tried is written down under a digest of that id. This covers two kinds of message:
-those that have failed before, and *suspects*, which were in the batch that was running when a
-driver died: one of them may have killed it. A suspect's *width* is the number of messages that ran
-with it. Suspects run again in ever smaller company (:func:`company_of`), until the culprit is
-alone; only then is a death counted against it, so none of its neighbours ever pays for it.
+A message's tries outlive its driver. A hosted message comes again from its source, and only
+``msg_id`` shows that the message is the same. So a plan has its tries under a digest of the id
+(:class:`Attempts`). A split of a partitioned spout has its tries in :class:`Outstanding`.
+
+A driver writes tries down for two kinds of message: messages that have failed, and *suspects*. A
+suspect was in the batch that ran when a driver died, so it may have killed the driver. Its *width*
+is the number of messages that ran beside it. Suspects run again in ever smaller company
+(:func:`company_of`), until the culprit runs alone. Only then a death counts, so no neighbour ever
+pays for the culprit.
 """
 
 import base64
@@ -33,21 +36,21 @@ __all__ = [
 ]
 
 _CUT = 8
-"""A batch that a driver died of is run again in so many pieces."""
+"""The number of pieces of a batch that a driver died of."""
 
 DIED_OF_IT = Failure(
     reason=Reason.LOST,
     message="the driver has died while this message alone was running",
     final=True,
 )
-"""How a message fails that was alone in a batch when a driver died, and has no try left."""
+"""The failure of a message that was alone when a driver died, and has no try left."""
 
 _ROW = np.dtype([("digest", "<u8"), ("attempt", "<u4"), ("width", "<u4")])
 
 
 @final
 class Tries(NamedTuple):
-    """How it stands with a message: its id's digest, its next attempt, its width if suspected."""
+    """The tries of a message: its id's digest, its next attempt, its width if suspected."""
 
     digest: int
     attempt: int = 1
@@ -55,14 +58,14 @@ class Tries(NamedTuple):
 
 
 FIRST_TRY = Tries(0)
-"""How it stands with a message of which nothing is known."""
+"""The tries of a message without a history."""
 
 
 def digest_of(msg_id: Hashable) -> int:
-    """Return 64 bits that say which message it is, the same in every process.
+    """Return 64 bits that identify a message, the same in every process.
 
-    They are those of its ``repr``: an id whose repr differs from process to process, because it
-    shows an address or the order of a set, is not known again.
+    The bits come from the ``repr`` of the id. An id whose repr differs from process to process,
+    because it shows an address or the order of a set, is not known again.
 
     >>> digest_of(("queue", 7)) == digest_of(("queue", 7)) != digest_of(("queue", "7"))
     True
@@ -84,12 +87,12 @@ def company_of(width: int) -> int:
 
 
 def encode_tries(tries: Iterable[Tries]) -> str:
-    """Return them as text for :func:`decode_tries`."""
+    """Return tries as text for :func:`decode_tries`."""
     return base64.b64encode(np.array(list(tries), _ROW).tobytes()).decode()
 
 
 def decode_tries(text: str) -> list[Tries]:
-    """Read what :func:`encode_tries` wrote."""
+    """Return the tries of :func:`encode_tries`'s text."""
     rows: list[tuple[int, int, int]] = np.frombuffer(base64.b64decode(text), _ROW).tolist()
     return [Tries(*row) for row in rows]
 
@@ -100,7 +103,7 @@ def digests_of(msg_ids: Iterable[Hashable]) -> bytes:
 
 
 _MOST_MESSAGES = 100_000
-"""A spout may never emit a failed message again, nor give it up."""
+"""The limit of failed messages: a spout may never emit a failed message again, nor give it up."""
 
 _MOST_BYTES = 64 * 1024 * 1024
 
@@ -111,11 +114,12 @@ class FailedMessage:
     """A message whose last attempt failed.
 
     Attributes:
-        next: what a later attempt would be; of width 1 if it may run no more, since it has killed a
+        next: the tries of a later attempt; width 1 if the message may run no more, since it killed
+        a
             driver when it was alone.
-        began: when the first one began, in seconds since 1970.
+        began: when the first attempt began, in seconds since 1970.
         original: the message as it was emitted; None if it was dropped to save memory.
-        nbytes: about how much memory that takes.
+        nbytes: the memory of the original, about.
     """
 
     next: Tries
@@ -131,10 +135,10 @@ class FailedMessage:
 
 @final
 class Attempts:
-    """The failed messages of a task by their ids; bounded, the oldest are forgotten first.
+    """The failed messages of a hosted task by their ids; bounded, the oldest are forgotten first.
 
-    First the payload goes, so that a spout that gives up a message long after it failed gets a
-    dead letter without it; much later the count of attempts goes, too.
+    The payload goes first: a spout that gives a message up long after the failure gets a dead
+    letter without payload. Much later the count of attempts goes, too.
     """
 
     def __init__(self, most: int = _MOST_MESSAGES, most_bytes: int = _MOST_BYTES) -> None:
@@ -148,33 +152,33 @@ class Attempts:
         self._inherited: dict[Hashable, Tries] = {}
 
     def remember(self, earlier: dict[int, Tries]) -> None:
-        """Take in what an earlier driver left behind, to know its messages again."""
+        """Remember the tries under an earlier driver, by digest."""
         self._earlier = earlier
 
     def known(self) -> list[Tries]:
-        """What a later driver is to know, should this one end; callable from any thread."""
+        """Return all tries for a later driver; callable from any thread."""
         failed = [known.next for known in list(self._failed.values())]
         return failed + list(self._inherited.values()) + list(self._earlier.values())
 
     @property
     def left_failed(self) -> int:
-        """How many have not been emitted again."""
+        """How many failed messages have not been emitted again."""
         return len(self._left_failed)
 
     @property
     def nbytes(self) -> int:
-        """About how much memory their payloads take."""
+        """The memory of all payloads, about."""
         return self._bytes
 
     def emitted(self, msg_id: Hashable) -> Tries:
-        """Note that a message is emitted, perhaps again; return how it stands with it."""
+        """Note that a message is emitted, perhaps again; return its tries."""
         self._left_failed.discard(msg_id)
         return self._tries_of(msg_id)
 
     def failed(
         self, msg_id: Hashable, original: Original, nbytes: int, *, ran: bool = True
     ) -> FailedMessage:
-        """Note that an attempt failed, or (not ``ran``) what it has done to earlier drivers."""
+        """Note a failed attempt; without ``ran``, only a message's guilt under earlier drivers."""
         tries = self._tries_of(msg_id)
         before = self.forget(msg_id)
         known = FailedMessage(
@@ -191,7 +195,7 @@ class Attempts:
         return known
 
     def forget(self, msg_id: Hashable) -> FailedMessage | None:
-        """Note that a message has ended; return what was known of it."""
+        """Note that a message has ended; return its failures, if there were any."""
         self._left_failed.discard(msg_id)
         self._bytes -= self._whole.pop(msg_id, 0)
         self._inherited.pop(msg_id, None)

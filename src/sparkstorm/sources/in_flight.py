@@ -15,7 +15,7 @@ from sparkstorm.acking.lineage import Indexes
 __all__ = ["InFlight", "LoadVerdicts"]
 
 Messages = TypeVar("Messages")
-"""What a source keeps of one load's messages."""
+"""The facts that a source keeps of one load's messages."""
 
 
 @dataclass(slots=True)
@@ -25,10 +25,10 @@ class _Load(Generic[Messages]):
     count: int
     messages: Messages
     left: NDArray[np.bool_] | None = None
-    """None while all are in flight, so that most loads cost nothing per message."""
+    """None while all messages are in flight, so that most loads cost nothing per message."""
 
     def end(self, places: Indexes) -> bool:
-        """Note that these messages have ended; return whether all have."""
+        """Note that these messages have ended; return whether all messages have."""
         if self.left is None:
             if len(places) == self.count:
                 return True
@@ -42,7 +42,7 @@ class LoadVerdicts(NamedTuple, Generic[Messages]):
 
     Attributes:
         first: the load's first root.
-        messages: what the source keeps of the load.
+        messages: the source's facts of the load.
         acked: the places of acked messages in the load.
         failed: the failed roots; a place is the root less ``first``.
     """
@@ -84,7 +84,7 @@ class InFlight(Generic[Messages]):
         return first in self._loads
 
     def __getitem__(self, first: int) -> Messages:
-        """What the source keeps of a load."""
+        """The source's facts of a load."""
         return self._loads[first].messages
 
     def __iter__(self) -> Iterator[int]:
@@ -98,7 +98,7 @@ class InFlight(Generic[Messages]):
         Args:
             first: its first root; the others follow.
             count: how many messages.
-            messages: what the source keeps of them.
+            messages: the facts that the source keeps of them.
         """
         with self._lock:
             self._loads[first] = _Load(count, messages)
@@ -121,10 +121,10 @@ class InFlight(Generic[Messages]):
         return self._loads[first].left is None
 
     def verdicts(self, acked: U64, failed: FailedRoots) -> Iterator[LoadVerdicts[Messages]]:
-        """Yield the verdicts of each load; the load's messages end when the next is asked for.
+        """Yield the verdicts of each load; a load's messages end when the next load is asked for.
 
-        Roots that are not in flight are passed over. All loads are looked up in one search, so
-        loads that wait for long cost next to nothing.
+        Roots that are not in flight are passed over. One search finds all loads, so loads that wait
+        for long cost next to nothing.
 
         Args:
             acked: acked roots, ascending.

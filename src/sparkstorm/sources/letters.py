@@ -1,4 +1,4 @@
-"""Dead letters as delivery writes them: made from what a spout's task knows of a message."""
+"""Dead letters of spouts: made from the facts that a spout's task has of a message."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple, final
@@ -12,7 +12,7 @@ from sparkstorm.verdicts import Failure
 __all__ = ["Ended", "LetterWriter", "given_up_text", "given_up_texts"]
 
 _MOST_LINES = 100
-"""Lines at a time of what was given up: errors that quote their message are as many texts."""
+"""The most lines at a time on given-up messages: errors that quote their message are many texts."""
 
 
 @final
@@ -45,7 +45,7 @@ class LetterWriter:
         direct: int | None = None,
         source: Mapping[str, Any] | None = None,
     ) -> DeadLetter:
-        """Return the letter of a message that was given up now; it is not written yet."""
+        """Return the letter of a message that is given up now; it is not written yet."""
         topology = self._dead_letters.topology
         return DeadLetter(
             id=letter_id(
@@ -79,7 +79,12 @@ class LetterWriter:
 class Ended(NamedTuple):
     """Messages that were given up for one cause.
 
-    ``msg_id`` is the first of so many ``messages``; ``letter`` is its dead letter, if there is one.
+    Attributes:
+        msg_id: the first message.
+        messages: how many messages.
+        attempts: how often they were tried.
+        failure: how they failed the last time.
+        letter: the first message's dead letter, if there is one.
     """
 
     msg_id: Hashable
@@ -90,7 +95,7 @@ class Ended(NamedTuple):
 
 
 def given_up_texts(ended: Iterable[Ended]) -> list[str]:
-    """Say which messages were given up: one line for each cause, and so many causes at most."""
+    """Return lines on given-up messages: one line for each cause, up to a limit of causes."""
     groups: dict[tuple[object, ...], Ended] = {}
     for one in ended:
         why = one.failure
@@ -109,7 +114,7 @@ def given_up_texts(ended: Iterable[Ended]) -> list[str]:
 def given_up_text(
     msg_id: Hashable, count: int, attempts: int, failure: Failure, letter: DeadLetter | None
 ) -> str:
-    """Say that messages were given up, of which ``msg_id`` is the first.
+    """Return a line on given-up messages, of which ``msg_id`` is the first.
 
     >>> from sparkstorm.verdicts import Reason
     >>> given_up_text("a", 2, 1, Failure(reason=Reason.LOST, message="gone"), None)

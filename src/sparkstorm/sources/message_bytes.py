@@ -1,4 +1,4 @@
-"""How large messages are, about: so that limits in bytes can be kept by counting."""
+"""The size of messages, about: so that limits in bytes can be kept by counting."""
 
 from itertools import chain, islice
 from typing import Any, final
@@ -8,7 +8,7 @@ import numpy as np
 __all__ = ["MeanBytes", "bytes_of"]
 
 _SCALAR = 8
-"""For numbers and times; and for objects, of which nothing is known before they are encoded."""
+"""The size of numbers and times; and of objects, since only their encoding shows their size."""
 
 _TEXTS = (str, bytes, bytearray)
 _CONTAINERS = (dict, list, tuple, set, frozenset)
@@ -19,7 +19,7 @@ _MEMORY = 16
 
 @final
 class MeanBytes:
-    """The mean size of messages, which is soon that of the last ones.
+    """The mean size of messages, soon that of the last messages.
 
     >>> mean = MeanBytes()
     >>> mean.note(100)
@@ -32,11 +32,11 @@ class MeanBytes:
         self.value = 0.0
         """The mean, at least 1; 0 before the first message."""
         self.settled = False
-        """Whether there were as many messages as it remembers."""
+        """Whether the mean has seen as many messages as its memory holds."""
         self._weight = 0
 
     def note(self, nbytes: float, messages: int = 1) -> None:
-        """Take in the mean size of so many messages."""
+        """Add the mean size of so many messages."""
         self._weight = min(self._weight + messages, _MEMORY)
         share = min(1.0, messages / self._weight)
         self.value = max(self.value + (nbytes - self.value) * share, 1.0)
@@ -44,7 +44,7 @@ class MeanBytes:
 
 
 def bytes_of(value: Any, depth: int = _DEPTH) -> int:
-    """Return about how many bytes a value has; of many items the first ones stand for all.
+    """Return the bytes of a value, about; of many items the first few stand for all.
 
     >>> bytes_of("storm"), bytes_of([1.0] * 1000), bytes_of({"text": "x" * 96})
     (5, 8000, 100)

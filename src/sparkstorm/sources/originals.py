@@ -1,4 +1,4 @@
-"""The messages of a load as their spout emitted them, kept until they have ended."""
+"""Originals: the messages of a load as their spout emitted them, kept until they have ended."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, final
@@ -14,25 +14,31 @@ from sparkstorm.sources.packing import unpack_rows
 __all__ = ["Original", "Originals"]
 
 _SMALL_BYTES = 64 * 1024
-"""Below this it is not worth while to drop the rows of messages that have ended."""
+"""The size below which the rows of ended messages are not worth dropping."""
 
 
 class Original(NamedTuple):
-    """One message as it was emitted; ``direct`` is the task that ``emit_direct`` picked."""
+    """One message as it was emitted.
+
+    Attributes:
+        stream: the stream.
+        values: the values.
+        direct: the task that ``emit_direct`` picked.
+    """
 
     stream: str
     values: tuple[Any, ...]
     direct: int | None
     began: float
-    """When it was put into a batch, in seconds since 1970."""
+    """When the message was put into a batch, in seconds since 1970."""
 
 
 @final
 class Originals:
-    """The messages of one load, as the packet that the load carries: about as small as can be.
+    """The messages of one load, as the packet of the load: about as small as can be.
 
-    When three quarters have ended, the others are packed anew, so that a tuple that a bolt holds
-    for long does not pin a whole load.
+    When three quarters have ended, the others are packed anew. So a tuple that a bolt holds for
+    long does not pin a whole load.
     """
 
     __slots__ = ("_began", "_direct", "_packet", "_places", "_stream")
@@ -50,7 +56,7 @@ class Originals:
         return len(self._packet)
 
     def of(self, places: Sequence[int]) -> list[Original]:
-        """The messages at these places in the load."""
+        """Return the messages at these places in the load."""
         rows = unpack_rows(self._packet)
         slots = np.searchsorted(self._places, np.array(places, np.int64)).tolist()
         return [
@@ -64,11 +70,11 @@ class Originals:
         ]
 
     def wastes(self, left: int) -> bool:
-        """Whether it is worth while to drop what has ended, if so many are left."""
+        """Whether ended messages are worth dropping, if so many are left."""
         return 4 * left <= len(self._places) and self.nbytes >= _SMALL_BYTES
 
     def keep(self, places: Sequence[int]) -> None:
-        """Drop all but these."""
+        """Drop all messages but those at these places."""
         slots = np.searchsorted(self._places, np.array(places, np.int64))
         columns = [column.take(slots) for column in Packet.decode(self._packet).columns()]
         body = Body.encode(columns, len(slots))

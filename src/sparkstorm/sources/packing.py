@@ -1,4 +1,4 @@
-"""Rows of values as loads that carry them: for hosted spouts, and for what is replayed."""
+"""Packing: rows of values as loads, for hosted spouts and for replayed letters."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +31,16 @@ def encode_rows(stream: Stream, rows: Sequence[Sequence[Any]]) -> Body:
 def packed_load(
     key: StreamKey, task: int, body: Body, *, first: int | None, lane: int, direct: Sequence[int]
 ) -> Load:
-    """Return the load that carries these rows; ``direct`` has a task for each, or is empty."""
+    """Return the load of encoded rows.
+
+    Args:
+        key: the stream.
+        task: the spout's task.
+        body: the rows.
+        first: the first root; None if the rows are untracked.
+        lane: the number of the load among the task's loads in the batch.
+        direct: for each row the task to go to; empty if the stream is not direct.
+    """
     packet = PacketWriter(task).data(
         stream=0, target=0, body=body, lineage=Lineage.untracked(body.count)
     )
@@ -48,6 +57,6 @@ def packed_load(
 
 
 def unpack_rows(packet: bytes) -> list[tuple[Any, ...]]:
-    """Return the rows that a load carries."""
+    """Return the rows of a load."""
     decoded = Packet.decode(packet)
     return list(rows_of(decoded.columns(), decoded.count))

@@ -25,11 +25,17 @@ __all__ = [
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLoad:
-    """A load, where it is read, which try of its messages it is, and whose (``owner``).
+    """A load in the plan of a batch.
 
-    ``since`` is when the first attempt began, in seconds since 1970. ``ids`` are digests of hosted
-    messages' ids, written down only if a driver before this one died. ``letters`` are the
-    dead letters that it replays, in order, as JSON; kept only if the batch must remain what it is.
+    Attributes:
+        load: the messages.
+        partition: the partition that reads them.
+        attempt: the number of their attempt, from 1.
+        owner: the spout's task as ``component/index``.
+        since: when the first attempt began, in seconds since 1970.
+        ids: digests of hosted messages' ids, written down only if an earlier driver died.
+        letters: the replayed dead letters as JSON, in order; kept only if the batch must remain as
+            planned.
     """
 
     load: Load
@@ -42,7 +48,7 @@ class PlannedLoad:
 
     @property
     def range(self) -> RootRange | None:
-        """The roots that it starts; None if it is untracked."""
+        """The roots of the load; None if the load is untracked."""
         return None if self.load.first is None else RootRange(self.load.first, self.load.count)
 
 
@@ -51,9 +57,14 @@ class PlannedLoad:
 class Outstanding:
     """A split of a partitioned spout that is neither acked nor in a running batch.
 
-    ``owner`` is the spout task as ``component/index``: task numbers shift when components are
-    added, so nothing durable is named by them. ``since`` is when the first attempt began, in
-    seconds since 1970. ``width`` is above 0 for suspects: see :mod:`sparkstorm.sources.blame`.
+    Attributes:
+        owner: the spout's task as ``component/index``. Task numbers shift when components are
+        added,
+            so nothing durable is named by them.
+        split: the split.
+        attempt: the number of its next attempt.
+        since: when the first attempt began, in seconds since 1970.
+        width: above 0 for suspects (:mod:`sparkstorm.sources.blame`).
     """
 
     owner: str
@@ -68,7 +79,7 @@ class Outstanding:
         return self.split.count
 
     def cut(self, count: int) -> "tuple[Outstanding, Outstanding | None]":
-        """Return the first so many of its messages, and the others if there are any."""
+        """Return the first so many messages, and the others if there are any."""
         split, whole = self.split, self.split.count
         if count >= whole:
             return self, None

@@ -34,9 +34,9 @@ class RetryPolicy:
         )
 
     def wait(self, failure: Failure, *, attempt: int, key: int) -> float | None:
-        """Seconds until the next try after this failure, or None if there is to be none.
+        """Return the seconds until the next try after a failure, or None after the last try.
 
-        What is final is not tried again, and what is not counted uses up no try.
+        A final failure is not tried again; an uncounted failure uses up no try.
         """
         if failure.final:
             return None
@@ -45,19 +45,20 @@ class RetryPolicy:
         return self.delay(attempt=attempt, key=key)
 
     def delay(self, *, attempt: int, key: int) -> float | None:
-        """Seconds to wait after the failure of this attempt (from 1), or None to give up.
+        """Return the seconds to wait after the failure of an attempt (from 1), or None to give up.
 
         Args:
             attempt: the attempt that failed.
-            key: any number; messages that failed together spread by it over the last quarter of
-                the wait.
+            key: any number. Messages that failed together spread by their keys over the last
+            quarter
+                of the wait.
         """
         if self.max_retries is not None and attempt > self.max_retries:
             return None
         return self.pause(attempt=attempt, key=key)
 
     def pause(self, *, attempt: int, key: int) -> float:
-        """Seconds to wait after the failure of this attempt, whatever the limit says."""
+        """Return the seconds to wait after the failure of an attempt, whatever the limit."""
         doublings = min(attempt - 1, 62)
         wait = min(self.first_secs * 2.0**doublings, self.max_secs)
         scattered = mix64_of(key + attempt & (1 << 64) - 1)

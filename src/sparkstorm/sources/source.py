@@ -63,7 +63,7 @@ class RootNumbers:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What the planner wants of a source for one batch.
+    """The planner's order to a source for one batch.
 
     Attributes:
         limit: how many messages, at most.
@@ -148,7 +148,7 @@ class Source(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether a batch may have to hold messages of the source; if not, it gets no share."""
+        """Whether a batch may have to hold messages of the source; else it gets no share."""
         ...
 
     @property
@@ -173,7 +173,7 @@ class Source(Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether no message keeps a run from ending that takes no new ones."""
+        """Whether no message of the source keeps a closing run from its end."""
         ...
 
     @property

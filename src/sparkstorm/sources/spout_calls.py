@@ -1,4 +1,4 @@
-"""Calls of a spout's methods: what they raise is the spout's fault, not Spark's or ours."""
+"""Calls of a spout's methods: an error in them is the spout's fault, not Spark's or ours."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

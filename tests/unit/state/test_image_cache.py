@@ -152,7 +152,7 @@ def test_the_estimate_is_near_the_truth(kind: str) -> None:
         assert 0.5 < image.size / taken < 2, f"{image.size:,} of {taken:,}"
         image.release()
         assert image.size == 0
-        assert tracemalloc.get_traced_memory()[0] < 0.1 * taken
+        assert tracemalloc.get_traced_memory()[0] < 0.2 * taken
     finally:
         tracemalloc.stop()
 

@@ -1,4 +1,4 @@
-"""The intake: what a hosted spout has emitted and no batch has planned yet."""
+"""The intake: messages that a hosted spout has emitted and no batch has planned yet."""
 
 import threading
 from collections.abc import Hashable, Sequence
@@ -10,8 +10,9 @@ from sparkstorm.sources.message_bytes import MeanBytes, bytes_of
 __all__ = ["EmittedMessages", "Intake", "LoadKey"]
 
 _PASS_OVER = 12
-"""So many are not measured, as that takes longer than taking one in. One in 13 is: large ones that
-come in turns will hardly do so by a prime."""
+"""So many messages in a row are not measured: measuring takes longer than adding. One in 13 is, a
+prime, so that large messages in turns with small ones are hit as often.
+"""
 
 
 class LoadKey(NamedTuple):
@@ -26,9 +27,12 @@ class LoadKey(NamedTuple):
 @final
 @dataclass(slots=True)
 class EmittedMessages:
-    """EmittedMessages of one key, in the order in which they were emitted.
+    """Emitted messages of one key, in the order of their emits.
 
-    ``direct`` has the task that each goes to if their stream is direct; else it is empty.
+    Attributes:
+        rows: the values of each message.
+        msg_ids: the ids.
+        direct: the task of each message on a direct stream; else empty.
     """
 
     rows: list[Sequence[Any]] = field(default_factory=list)
@@ -39,18 +43,18 @@ class EmittedMessages:
         return len(self.rows)
 
     def add(self, values: Sequence[Any], msg_id: Hashable, direct: int | None) -> None:
-        """Put one behind the others."""
+        """Add a message behind the others."""
         self.rows.append(values)
         self.msg_ids.append(msg_id)
         if direct is not None:
             self.direct.append(direct)
 
     def direct_of(self, row: int) -> int | None:
-        """The task that one of them goes to, if their stream is direct."""
+        """Return the task of a message on a direct stream, or None."""
         return self.direct[row] if self.direct else None
 
     def cut(self, start: int, stop: int | None = None) -> "EmittedMessages":
-        """Take out those between two positions."""
+        """Take out the messages between two positions."""
         cut = EmittedMessages(
             self.rows[start:stop], self.msg_ids[start:stop], self.direct[start:stop]
         )
@@ -58,11 +62,11 @@ class EmittedMessages:
         return cut
 
     def put_before(self, first: "EmittedMessages") -> None:
-        """Put others before these."""
+        """Put other messages before these."""
         self.rows[:0], self.msg_ids[:0], self.direct[:0] = first.rows, first.msg_ids, first.direct
 
     def drop(self, rows: Sequence[int]) -> None:
-        """Take out single ones."""
+        """Take out single messages."""
         gone = set(rows)
         columns: tuple[list[Any], ...] = (self.rows, self.msg_ids, self.direct)
         for values in columns:
@@ -73,8 +77,8 @@ class EmittedMessages:
 class Intake:
     """The messages of one spout task that wait for a batch, by key.
 
-    The spout's thread adds to it, the one that plans takes from it. ``message_bytes`` is how large
-    the messages are that come, about.
+    The spout's thread adds messages, the planner's thread takes them. ``message_bytes`` is the mean
+    size of the messages.
     """
 
     def __init__(self) -> None:
@@ -89,20 +93,20 @@ class Intake:
 
     @property
     def tracked(self) -> int:
-        """How many of them have an id that the spout wants to hear of again."""
+        """How many messages have an id, so that the spout wants to hear of their end."""
         with self._lock:
             return sum(len(waiting) for key, waiting in self._waiting.items() if key.tracked)
 
     @property
     def widths(self) -> set[int]:
-        """The widths of the suspects among them (:mod:`sparkstorm.sources.blame`)."""
+        """The widths of the suspects (:mod:`sparkstorm.sources.blame`)."""
         with self._lock:
             return {key.width for key in self._waiting if key.width}
 
     def add(
         self, key: LoadKey, values: Sequence[Any], msg_id: Hashable, direct: int | None
     ) -> None:
-        """Take in one message."""
+        """Add one message."""
         with self._lock:
             self._waiting.setdefault(key, EmittedMessages()).add(values, msg_id, direct)
         if self._pass_over:
@@ -112,7 +116,7 @@ class Intake:
             self._pass_over = _PASS_OVER if self.message_bytes.settled else 0
 
     def keys(self, width: int) -> list[LoadKey]:
-        """The keys of a width, the oldest first."""
+        """Return the keys of a width, the oldest first."""
         with self._lock:
             return [key for key in self._waiting if key.width == width]
 
@@ -126,6 +130,6 @@ class Intake:
             return taken
 
     def put_back(self, key: LoadKey, messages: EmittedMessages) -> None:
-        """Let messages that were taken wait once more, before the others of their key."""
+        """Let taken messages wait once more, before the others of their key."""
         with self._lock:
             self._waiting.setdefault(key, EmittedMessages()).put_before(messages)

@@ -1,4 +1,4 @@
-"""Loads of hosted spouts: emitted messages as packets, and what is kept of them."""
+"""Loads of hosted spouts: emitted messages as packets, and the facts kept of loads in flight."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple, Protocol, final
@@ -32,7 +32,7 @@ class Refused(NamedTuple):
 
 @final
 class PendingLoad:
-    """What is kept of a load in flight: the ids of its messages, and the messages themselves."""
+    """The facts kept of a load in flight: the ids of its messages, and the messages themselves."""
 
     __slots__ = ("bytes_each", "ids", "originals")
 

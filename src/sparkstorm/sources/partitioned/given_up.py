@@ -1,7 +1,6 @@
-"""Messages of partitioned spouts that were given up, and the dead letters that they become.
+"""Given-up messages of partitioned spouts, and their dead letters.
 
-Only offsets passed the driver, so the payloads are read once more, or come from what the spout has
-kept of them.
+Only offsets passed the driver. So the payloads are read once more, or come from the spout's memory.
 """
 
 import json
@@ -24,7 +23,7 @@ __all__ = ["GivenUp", "SplitLetters"]
 
 
 class _Source(NamedTuple):
-    """A whole split, and whether to read it in a process of its own: it may be what kills one."""
+    """A whole split, and whether to read it in a process of its own: reading may kill one."""
 
     data: str
     apart: bool
@@ -34,10 +33,10 @@ class GivenUp(NamedTuple):
     """Messages of one split that will not be tried again, all for the same reason.
 
     Attributes:
-        split: the split that they are in.
-        attempt: which try of its messages it was.
-        since: when the first one began, in seconds since 1970.
-        group: their positions in the split, and how each failed.
+        split: the split.
+        attempt: the number of the messages' attempt.
+        since: when the first attempt began, in seconds since 1970.
+        group: the positions in the split, and how each message failed.
     """
 
     split: Split
@@ -47,37 +46,37 @@ class GivenUp(NamedTuple):
 
     @property
     def failure(self) -> Failure:
-        """How they failed, as the last of all their attempts."""
+        """The failure of the last attempt."""
         return replace(self.group[0][1], attempt=self.attempts)
 
     @property
     def attempts(self) -> int:
-        """How often they were tried, their batch having been run again perhaps."""
+        """How often the messages were tried, repeats of their batch included."""
         return self.attempt + self.group[0][1].attempt - 1
 
     @property
     def positions(self) -> list[int]:
-        """Where they are in the split."""
+        """The positions of the messages in the split."""
         return [position for position, _ in self.group]
 
     @property
     def expired(self) -> bool:
-        """Whether their source no longer has them."""
+        """Whether the source no longer has the messages."""
         return self.group[0][1].reason is Reason.EXPIRED
 
     @property
     def source(self) -> _Source:
-        """What has to be read for their payload."""
+        """The split to read for the payloads."""
         apart = self.group[0][1].reason is Reason.LOST
         return _Source(json.dumps(self.split.data, sort_keys=True), apart)
 
     def place(self, position: int) -> int:
-        """A position in the whole split, of which this one may be a part."""
+        """Return a position in the whole split; the messages' split may be a part of it."""
         only = self.split.only
         return position if only is None else only[position]
 
     def kept(self, position: int) -> Any:
-        """What the spout has kept of a message."""
+        """Return the spout's own copy of a message, if the spout has kept one."""
         return None if self.split.kept is None else self.split.kept[position]
 
 
@@ -88,8 +87,8 @@ class SplitLetters:
     Args:
         plan: the topology's plan.
         component: the spout's id.
-        spout: it names its messages.
-        writer: makes letters, and knows where they go.
+        spout: names its messages.
+        writer: makes letters, and knows where letters go.
     """
 
     def __init__(
@@ -103,10 +102,10 @@ class SplitLetters:
     def write(
         self, given_up: Sequence[GivenUp]
     ) -> tuple[list[tuple[GivenUp, DeadLetter | None]], list[GivenUp]]:
-        """Write the letters; return each with its first one, if letters are kept at all.
+        """Write the letters; return each group with its first letter, if letters are kept at all.
 
-        And those that have none yet, since their source does not answer: to be tried once more
-        rather than given up without their payload.
+        Returns also the groups without letters, whose source does not answer. The caller tries them
+        once more rather than give them up without their payload.
         """
         if not given_up or not self._writer.queue.keeps:
             return [(one, None) for one in given_up], []
@@ -122,7 +121,7 @@ class SplitLetters:
     def _read(
         self, given_up: Sequence[GivenUp]
     ) -> tuple[dict[tuple[_Source, int], Payload], set[_Source]]:
-        """Read the payload of each message, by its source and its place in there.
+        """Read the payload of each message, by source and place.
 
         Messages that the source no longer has are not looked for. Returns also the sources that do
         not answer.

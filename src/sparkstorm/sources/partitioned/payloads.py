@@ -1,4 +1,4 @@
-"""The payload of a partitioned spout's dead letter: read once more, by the driver."""
+"""Payloads of partitioned spouts' dead letters: the driver reads the messages once more."""
 
 import json
 import os
@@ -23,7 +23,13 @@ _PATIENCE_SECS = 30.0
 
 
 class Payload(NamedTuple):
-    """The values of a message, or None and why they are not known; what its source says of it."""
+    """The payload of a message.
+
+    Attributes:
+        values: the values; None if they are not known.
+        note: why they are not known.
+        origin: what the source says of the message.
+    """
 
     values: tuple[Any, ...] | None
     note: str = ""
@@ -49,7 +55,7 @@ def read_payloads(spout: PartitionedSpout, split: Split, stream: Stream) -> list
 
 
 def read_payloads_apart(spout: PartitionedSpout, split: Split, stream: Stream) -> list[Payload]:
-    """Read them in a process of its own: reading may be what ends a process, or hangs."""
+    """Read the positions in a process of its own: reading may end a process, or hang."""
     request = cloudpickle.dumps((spout, split, stream))
     path = os.pathsep.join(filter(None, sys.path))
     try:
@@ -88,7 +94,7 @@ def _without(split: Split, note: str) -> list[Payload]:
 
 
 def _answer() -> None:
-    """Read what stdin asks for and write it to stdout, which the user's prints do not get."""
+    """Read what stdin asks for and write the payloads to stdout; the user's prints go elsewhere."""
     with os.fdopen(os.dup(1), "w") as answer:
         os.dup2(2, 1)
         spout, split, stream = cloudpickle.loads(sys.stdin.buffer.read())

@@ -1,4 +1,4 @@
-"""A request for replays that is not done: reads its letters, and bears what files do meanwhile."""
+"""Open requests for replays: a request reads its letters, and bears what happens to the files."""
 
 import math
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ __all__ = ["OpenRequest"]
 
 _FIRST_PAUSE_SECS = 1.0
 _LONGEST_PAUSE_SECS = 60.0
-"""Each look reads all letters, while no batch is planned: so fewer and fewer if it is in vain."""
+"""Each look reads all letters, and no batch is planned meanwhile: looks in vain become rare."""
 
 _Letters: TypeAlias = Iterator[tuple[DeadLetter, Places]]
 
@@ -25,8 +25,8 @@ _logger = logger_of("sparkstorm.dead_letters")
 class OpenRequest:
     """The letters of a request that are not yet emitted, and the ids that have not ended.
 
-    Neither damage among the letters nor an error of the files comes out of it: people are told
-    once, nothing is taken for done, and later all is looked at anew.
+    Neither damaged letters nor errors of the files raise. People are told once, nothing counts as
+    done, and a later look begins anew.
     """
 
     def __init__(self, request: ReplayRequest, store: LetterStore, now: float) -> None:
@@ -43,11 +43,11 @@ class OpenRequest:
 
     @property
     def busy(self) -> bool:
-        """Whether the end of a run should wait for it; not for people, and for files not long."""
+        """Whether a run should wait for the request before its end: not long for files."""
         return not self._pause or (self._passes and self._pause < _LONGEST_PAUSE_SECS)
 
     def due(self, now: float) -> int:
-        """How many letters the rate allows by now; after a pause it makes up for one second."""
+        """Return how many letters the rate allows by now; of a pause one second is made up for."""
         rate = self._request.rate
         if rate is None:
             return len(self.left)
@@ -58,7 +58,7 @@ class OpenRequest:
         return int(min(allowed, burst))
 
     def next(self, on_the_way: set[str], now: float) -> tuple[DeadLetter, Places] | None:
-        """The next letter that is not on its way; None if there is none, or none for now."""
+        """Return the next letter that is not on its way; None if there is none, or none for now."""
         if not self.left or now < self._waits_until:
             return None
         try:
@@ -80,7 +80,7 @@ class OpenRequest:
         self.left -= ids
 
     def forget(self, box: RequestBox, now: float) -> bool:
-        """Delete the request, none of whose letters is left; False if that has to wait."""
+        """Delete the request after its last letter; return False if that has to wait."""
         if now < self._waits_until:
             return False
         try:
@@ -91,7 +91,7 @@ class OpenRequest:
         return True
 
     def _wanted(self) -> _Letters:
-        """The letters of a request, but for those that it has already brought back."""
+        """Yield the letters of a request, without letters that it has already brought back."""
         asked = self._request.letters
         for letter, places in self._store.placed(self.left):
             if letter.replays <= asked[letter.id]:

@@ -23,7 +23,7 @@ from sparkstorm.testing.internal.witness import BrokenPromise
 __all__ = ["Disk", "RunWatch", "SimulatedJobs", "TaskRun"]
 
 _MAX_LOST_JOBS = 5
-"""A batch whose job failed so often goes through: no world is that bad."""
+"""After so many lost jobs a batch goes through: no world is that bad."""
 
 
 @final
@@ -39,10 +39,10 @@ class TaskRun:
 
 
 class RunWatch(Protocol):
-    """Told which runs there are, and which of them count in the end."""
+    """Hears of each run, and of the runs that count in the end."""
 
     def running(self, run: TaskRun) -> None:
-        """A run begins; all that bolts do until the next one is part of it."""
+        """A run begins; all work of bolts until the next run is part of it."""
         ...
 
     def committed(self, number: int, runs: list[TaskRun], *, damaged: bool) -> None:
@@ -55,19 +55,19 @@ class RunWatch(Protocol):
 
 @final
 class Disk:
-    """Committed state: it outlives all processes. A task's run works on a copy of its own."""
+    """Committed state, which outlives all processes. A task's run works on a copy."""
 
     def __init__(self) -> None:
         self.stores: dict[str, MemoryStore] = {}
 
     def copy(self, namespace: str) -> MemoryStore:
-        """The state of a task as the last commit left it, to be changed."""
+        """Return a copy of a task's state as of the last commit."""
         return self.stores.get(namespace, MemoryStore()).copy()
 
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """What one run left: packets, reports, changed state."""
+    """The packets, reports and changed state of one run."""
 
     run: TaskRun
     sent: list[Delivery]
@@ -80,9 +80,9 @@ class _Output:
 class SimulatedJobs:
     """Runs the jobs of one driver's life on a handful of worker processes.
 
-    Each run of a task starts from the committed state, as with Spark. If a task was run more than
-    once, later stages read the packets of its last run, and the state that is committed is that of
-    its first run: Spark does so, and it is for the driver to notice.
+    Each run of a task starts from the committed state, as on Spark. After a repeated run, later
+    stages read the packets of the last run, and the state of the first run is committed. Spark does
+    the same, and the driver has to notice.
     """
 
     def __init__(
@@ -113,9 +113,9 @@ class SimulatedJobs:
         self._damaged = False
 
     def run(self, batch: BatchInfo, loads: Loads) -> JobResult:
-        """Run all stages, but for what is there already from a job that was lost.
+        """Run all stages, without tasks whose output a lost job has left.
 
-        A probe neither uses nor leaves anything: on Spark it runs on a copy of the plan.
+        A probe neither uses nor leaves outputs: on Spark a probe runs on a copy of the plan.
 
         Raises:
             JobError: the job failed.
@@ -165,18 +165,18 @@ class SimulatedJobs:
         self._watch.committed(self._number, runs, damaged=self._damaged)
 
     def roll_back(self) -> None:
-        """Forget what the tasks of the batch have written, their state with it."""
+        """Forget the outputs and the state of the batch's tasks."""
         self._outputs.clear()
         self._before.clear()
         self._state_runs.clear()
 
     def _all_state_runs(self) -> StateRuns:
-        """All runs of stages with state since the batch began, or was rolled back."""
+        """Return all runs of stages with state since the batch began, or was rolled back."""
         told = [StateRun(place, output.fingerprint) for place, output in self._state_runs]
         return StateRuns(told, Counter(run.place for run in told))
 
     def stores(self) -> Mapping[str, MemoryStore]:
-        """The committed state of each task."""
+        """Return the committed state of each task."""
         return self._disk.stores
 
     def close(self) -> None:
@@ -199,8 +199,8 @@ class SimulatedJobs:
     def _replace(self, stage: int, partition: int, output: _Output) -> None:
         """Put an output in its place.
 
-        If it is not what a task behind it may have read in an earlier attempt, nothing behind it
-        can be used again: Spark compares checksums, and does the same.
+        Outputs behind a changed output cannot be used again: Spark compares checksums, and does the
+        same.
         """
         self._outputs[stage, partition] = output
         before = self._before.get((stage, partition))
@@ -255,7 +255,7 @@ class SimulatedJobs:
         return output
 
     def _meddle(self, sent: list[Delivery], stage: int) -> list[Delivery]:
-        """What arrives of what was sent; what is for the driver does not pass other tasks."""
+        """Return the sent packets that arrive; packets for the driver pass no other task."""
         arrived: list[Delivery] = []
         for home, data in sent:
             if read_head(data).target == DRIVER:
