@@ -194,6 +194,7 @@ def test_killing_a_child_between_batches_fails_what_it_had_not_acked(
         play.settle()
         pid = play.emitted("shell")[0][2]
         os.kill(pid, 9)
+        wait_until(lambda: not is_running(pid))
         feed.feed(["a"], 2)
         play.settle()
         assert feed.acked == [1, 2]
