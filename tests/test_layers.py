@@ -23,7 +23,8 @@ VALUES |= {"streams", "tuples", "verdicts"}
 CORE = VALUES | {"acking", "components", "topology", "planning"}
 FILES = {"checkpoint.files", "checkpoint.seal"}
 EDGE = VALUES | {"components", "topology", "sources.retry", "dead_letters"}
-ENGINE = CORE | {"packets", "state", "tasks", "dead_letters", "checkpoint", "sources", "batches"}
+ENGINE = CORE | {"packets", "processes", "state", "tasks", "dead_letters", "checkpoint", "sources"}
+ENGINE |= {"batches"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "texts.credentials": set(),
@@ -37,22 +38,26 @@ MAY_IMPORT: dict[str, set[str]] = {
     "planning": VALUES | {"components", "topology"},
     "packets": CORE,
     "state": CORE | {"packets"},
-    "tasks": CORE | {"packets", "state"},
+    "processes": VALUES | {"components"},
+    "tasks": CORE | {"packets", "processes", "state"},
     "checkpoint.files": {"errors"},
     "checkpoint.seal": {"errors", "checkpoint.files"},
     "checkpoint": CORE | FILES,
     "dead_letters": VALUES | FILES,
-    "sources": CORE | {"packets", "state", "tasks", "checkpoint", "dead_letters"},
+    "sources": CORE | {"packets", "processes", "state", "tasks", "checkpoint", "dead_letters"},
     "batches": CORE | {"packets", "state", "tasks", "checkpoint", "dead_letters", "sources"},
     "spouts": EDGE,
     "bolts": VALUES | {"components"},
     "kafka": EDGE,
+    "multilang": VALUES | {"components", "topology"},
     "postgres": VALUES | {"components"},
     "local": ENGINE,
     "spark": ENGINE,
-    "testing": ENGINE | {"local"},
+    "testing.shells.conversation": VALUES | {"multilang"},
+    "testing.shells.children": VALUES | {"multilang", "testing.shells.conversation"},
+    "testing": ENGINE | {"local", "testing.shells.children"},
     "testing.plugin": ENGINE | {"local", "spark"},
-    "cli": ENGINE | EDGE | {"spouts", "bolts", "kafka", "local", "spark", "testing"},
+    "cli": ENGINE | EDGE | {"spouts", "bolts", "kafka", "multilang", "local", "spark", "testing"},
 }
 """A dotted name is one module, and stands before its package."""
 
@@ -67,6 +72,7 @@ ONLY_IN: dict[str, set[str]] = {
     "py4j": {"spark"},
     "confluent_kafka": {"kafka.client"},
     "kazoo": {"kafka.offsets.zookeeper"},
+    "msgpack": {"multilang.msgpack"},
     "psycopg": {"postgres"},
 }
 """Libraries that are named in one place only."""

@@ -127,6 +127,20 @@ class Config(BaseModel):
         description="Seconds between two tick tuples to each task of a bolt; usually set for "
         "single bolts. Ticks come even without other tuples. Unset: no ticks.",
     )
+    shellbolt_max_pending: int = Field(
+        1000,
+        gt=0,
+        alias="topology.shellbolt.max.pending",
+        description="How many tuples each task of a shell bolt sends to its process before it has "
+        "read the first of them.",
+    )
+    subprocess_timeout_secs: float = Field(
+        30.0,
+        gt=0,
+        alias="topology.subprocess.timeout.secs",
+        description="The process of a shell component that says nothing for so long, although it "
+        "was asked, is killed and started again; its tuples fail.",
+    )
     partitions: int | None = Field(
         None,
         gt=0,

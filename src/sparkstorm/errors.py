@@ -8,11 +8,13 @@
     ├── ComponentError       yours: a spout or bolt broke a rule while running
     │   ├── EmitError        values, stream or task of an emit do not fit what was declared
     │   ├── TrackingError    a tuple was acked twice, anchored after its ack, or is a stranger here
+    │   ├── ProtocolError    a shell component's child broke the multi-language protocol
     │   └── AttributeStateError  a bolt keeps state in attributes although it declares none
     ├── WorldError           the world's: something outside is missing, broken or taken
     │   ├── EnvironmentFault Java, a package or a session setting is missing
     │   ├── CheckpointError  the checkpoint is unreadable, in use, or of another topology
     │   │   └── SupersededError  another run has taken over the checkpoint of this one
+    │   ├── ProcessLostError a process that a task keeps cannot be started or reached
     │   ├── CommitError      a committer could not apply a transaction
     │   ├── SpoutConnectionError  the system that a spout reads from is away or refuses
     │   └── SparkLostError   Spark's JVM has ended, or it can start no Python workers
@@ -34,6 +36,8 @@ __all__ = [
     "EmitError",
     "EnvironmentFault",
     "InternalError",
+    "ProcessLostError",
+    "ProtocolError",
     "SparkLostError",
     "SparkstormError",
     "SpoutConnectionError",
@@ -85,6 +89,10 @@ class TrackingError(ComponentError):
     """A tuple was acked or anchored in a way its tree could never complete."""
 
 
+class ProtocolError(ComponentError):
+    """A shell component's child, or its parent, broke the multi-language protocol."""
+
+
 class AttributeStateError(ComponentError):
     """A bolt changed its own attributes although it declares no state."""
 
@@ -103,6 +111,10 @@ class CheckpointError(WorldError):
 
 class SupersededError(CheckpointError):
     """Another run has taken over this run's checkpoint; this run may write no more."""
+
+
+class ProcessLostError(WorldError):
+    """A process that a task keeps cannot be started, or its keeper cannot be reached."""
 
 
 class CommitError(WorldError):

@@ -37,6 +37,11 @@ ON_SPARK: dict[str, set[str]] = {
     },
     "test_joins": {"test_what_may_be_missing_is_waited_for[spark]"},
     "test_odd_objects": {"test_everything_at_once[spark]"},
+    "test_shell_bolts": {
+        "test_a_counting_child_lives_over_batches_and_counts_exactly[spark]",
+        "test_tuples_may_be_acked_in_a_later_batch[spark]",
+    },
+    "test_shell_spouts": {"test_each_message_is_emitted_until_it_is_acked[spark]"},
     "test_spouts": {
         "test_iterator_spout_shares_and_retries[spark]",
         "test_lines_of_many_files[spark]",

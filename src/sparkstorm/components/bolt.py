@@ -37,6 +37,10 @@ class AnyBolt(ABC):
     batch. An ``execute`` that raises does not undo its changes. For larger state, or state by
     key, use :class:`sparkstorm.StatefulBolt`."""
 
+    keeps_process: ClassVar[bool] = False
+    """Whether tasks call :meth:`TaskContext.keep_process`: the end of a run then sees to it that
+    nothing of them stays on the executors of a session that goes on."""
+
     context: TaskContext
     """The engine sets the context before ``prepare``."""
 

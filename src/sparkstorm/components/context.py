@@ -2,10 +2,14 @@
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar, final
 
 from sparkstorm.clock import Clock, SystemClock
+from sparkstorm.components.processes import KeptProcess, NodeProcesses, ProcessSpec
+from sparkstorm.components.wiring import Wiring
 from sparkstorm.config import Config
+from sparkstorm.errors import InternalError
 
 __all__ = ["TaskContext"]
 
@@ -32,11 +36,13 @@ class TaskContext:
             time: a repeated batch has the same time. The time never falls, not even over restarts,
             and does not jump with the machine's clock. :class:`sparkstorm.testing.ManualClock`
             moves it.
+        wiring: the streams, fields and groupings around the component.
         clock: a spout's source of time, so that tests can advance it; in bolts the machine's clock.
     """
 
     __slots__ = (
         "_counters",
+        "_processes",
         "_tasks",
         "batch",
         "batch_time",
@@ -47,6 +53,7 @@ class TaskContext:
         "task",
         "task_index",
         "topology",
+        "wiring",
     )
 
     def __init__(
@@ -59,6 +66,7 @@ class TaskContext:
         config: Config,
         clock: Clock | None = None,
         sources: Iterable[tuple[str, str]] = (),
+        wiring: Wiring | None = None,
     ) -> None:
         self.topology = topology
         self.component = component
@@ -69,7 +77,9 @@ class TaskContext:
         self.batch = -1
         self.batch_time = 0.0
         self.clock: Clock = clock or SystemClock()
+        self.wiring = wiring or Wiring()
         self._tasks = tasks
+        self._processes: NodeProcesses | None = None
         self._counters: dict[str, float] = {}
 
     def component_tasks(self, component: str) -> list[int]:
@@ -79,6 +89,41 @@ class TaskContext:
     def component_of(self, task: int) -> str:
         """Return the component of a task."""
         return next(name for name, tasks in self._tasks.items() if task in tasks)
+
+    @property
+    def tasks(self) -> Mapping[str, range]:
+        """The task numbers of every component, the ackers' (``__acker``) among them."""
+        return self._tasks
+
+    def keep_process(self, spec: ProcessSpec) -> KeptProcess:
+        """Attach to this task's kept process for the running batch; it is started if need be.
+
+        The same process serves the task for the life of the run on this node, whichever worker
+        process runs the task in a batch. Detach in ``finish_batch``.
+
+        Raises:
+            ProcessLostError: the process cannot be started.
+        """
+        name = f"{self.component}/{self.task_index}"
+        return self._node().attach(name, spec, self.batch)
+
+    def node_folder(self, name: str, fill: Callable[[Path], None]) -> Path:
+        """Return a folder for this run on this node; it goes with the run.
+
+        Args:
+            name: names it among those of the run; the same for all who ask for the same content.
+            fill: called with an empty folder by whoever asks first.
+        """
+        return self._node().folder(name, fill)
+
+    def _node(self) -> NodeProcesses:
+        if self._processes is None:
+            raise InternalError(f"{self!r} has no kept processes: none are there before it runs")
+        return self._processes
+
+    def set_processes(self, processes: NodeProcesses) -> None:
+        """Say where kept processes are; called by the engine."""
+        self._processes = processes
 
     def shared(self, name: str, factory: Callable[[], T]) -> T:
         """Return this worker process's object of a name; ``factory`` makes it once.

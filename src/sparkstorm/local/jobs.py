@@ -7,6 +7,7 @@ from sparkstorm.batches.job_result import JobResult
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.load import Load, SystemPacket
 from sparkstorm.planning.plan import Plan, Stage, StageKind
+from sparkstorm.processes.client import end_keeper
 from sparkstorm.state.stores import ChunkStore, MemoryStore
 from sparkstorm.tasks.report import Report
 from sparkstorm.tasks.worker import StageJob, Worker
@@ -59,11 +60,13 @@ class LocalJobs:
         self._worker = Worker(plan)
         self._stores = {} if stores is None else stores
         self._runs = 0
+        self._run = ""
 
     def run(self, batch: BatchInfo, loads: Loads) -> JobResult:
         """Run all stages on the committed state. Each stage runs once, so no runs are compared."""
         self.roll_back()  # a job that failed before this one may have changed state
         self._runs += 1
+        self._run = batch.run
         boxes: dict[int, list[bytes]] = {}
         reports: list[Report] = []
         for stage in self._plan.stages:
@@ -86,8 +89,9 @@ class LocalJobs:
         return self._stores
 
     def close(self) -> None:
-        """Tell all bolts that the process ends."""
+        """Tell all bolts that the process ends, and end the processes that they keep."""
         self._worker.cleanup()
+        end_keeper(self._run)
 
     def _run_stage(
         self,

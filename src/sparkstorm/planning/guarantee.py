@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from sparkstorm.components.bolt import AnyBolt
 from sparkstorm.components.committer import CommitterBolt
 from sparkstorm.components.spout import PartitionedSpout
 from sparkstorm.config import Config
@@ -41,6 +42,13 @@ def _exactly_once(topology: Topology, config: Config) -> Iterator[str]:
     for spec in topology.spouts:
         yield from _source(spec)
     for spec in topology.bolts:
+        if isinstance(spec.component, AnyBolt) and spec.component.keeps_process:
+            yield (
+                f"bolt {spec.id!r} keeps a process of its own (a shell bolt's child), whose memory "
+                f"is not rolled back with a batch, as processing.guarantee exactly-once needs: use "
+                f"at-least-once, or a bolt in Python"
+            )
+            continue
         freq = config.override(dict(spec.settings)).tick_tuple_freq_secs
         if freq is not None:
             yield (

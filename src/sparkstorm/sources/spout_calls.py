@@ -7,6 +7,7 @@ from sparkstorm.clock import Clock
 from sparkstorm.components.context import TaskContext
 from sparkstorm.errors import ComponentError, SparkstormError, SpoutConnectionError
 from sparkstorm.planning.plan import Plan
+from sparkstorm.planning.wiring import wiring_of
 from sparkstorm.texts.credentials import untold
 from sparkstorm.texts.user_errors import message_of
 
@@ -61,4 +62,5 @@ def context_of(plan: Plan, component: str, task: int, clock: Clock) -> TaskConte
         tasks=plan.tasks,
         config=plan.settings(component),
         clock=clock,
+        wiring=wiring_of(plan, component),
     )

@@ -21,6 +21,7 @@ from sparkstorm.config import Config
 from sparkstorm.planning.passes import check_name
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.driver.jvm import Jvm, stop_session
+from sparkstorm.spark.driver.kept_processes import end_kept_processes
 from sparkstorm.spark.driver.query import Query
 from sparkstorm.spark.driver.restarts import Restarts
 from sparkstorm.spark.driver.self_test import check_spark
@@ -150,6 +151,7 @@ def _start(
     # 4. the checkpoint is this topology's from now on: nothing that fails above may claim it
     Manifest.of(plan).write(place.files)
     # 5. the link: Spark's reader process asks the coordinator over it
+    parts.callback(end_kept_processes, session, plan, place.lease.run)
     server = PlanServer(coordinator)
     link = LinkServer(server.handle)
     parts.callback(link.close)

@@ -29,6 +29,7 @@ from sparkstorm.packets.columns import CoderError, Column
 from sparkstorm.packets.packet import DRIVER, Body, Kind, PacketWriter
 from sparkstorm.planning.plan import Plan, Route
 from sparkstorm.tasks.collectors.outbox import Emitted
+from sparkstorm.tasks.receivers import turn_of
 from sparkstorm.tasks.routing import Emissions, Tasks, choose_tasks
 
 __all__ = ["Delivery", "Dispatcher", "MisfitError"]
@@ -172,7 +173,7 @@ class Dispatcher:
         return Emissions(
             columns=columns,
             count=len(box),
-            turn=self._batch.number + self._task,
+            turn=turn_of(self._batch, self._task),
             local=local,
             direct=box.direct_tasks(),
         )

@@ -1,5 +1,6 @@
 """The bolt of a task: its copy, its collector, its context, its state and its attributes."""
 
+import os
 import traceback
 from typing import Any, final
 
@@ -12,10 +13,13 @@ from sparkstorm.errors import ComponentError
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.inbox import Inbox
 from sparkstorm.planning.plan import Plan
+from sparkstorm.planning.wiring import wiring_of
+from sparkstorm.processes.client import KeeperClient
 from sparkstorm.state.attributes import AttributeGuard, AttributeKeeper
 from sparkstorm.state.image import state_of
 from sparkstorm.tasks.collectors.emission import BasicEmission, BoltEmission
 from sparkstorm.tasks.collectors.outbox import Outbox, make_outboxes
+from sparkstorm.tasks.receivers import Receivers
 from sparkstorm.tasks.report import Report
 from sparkstorm.texts.user_errors import USER_ERRORS, message_of
 
@@ -34,7 +38,7 @@ class BoltInstance:
         state: the state of a stateful bolt.
     """
 
-    def __init__(self, plan: Plan, component: str, task: int) -> None:
+    def __init__(self, plan: Plan, component: str, task: int, owner: int | None = None) -> None:
         spec = plan.spec(component)
         # Tasks in one process must not share attributes, which they would not share on two
         # machines.
@@ -44,6 +48,9 @@ class BoltInstance:
         self.boxes: dict[str, Outbox] = make_outboxes(plan, component)
         collector = BoltEmission if isinstance(bolt, Bolt) else BasicEmission
         self.emission = collector(component, self.boxes, Report(component, task))
+        self._receivers = Receivers(plan, task)
+        self.emission.receivers_of_last = self._receivers.of_last
+        self._owner = os.getpid() if owner is None else owner
         self.context = TaskContext(
             topology=plan.name,
             component=component,
@@ -51,13 +58,16 @@ class BoltInstance:
             tasks=plan.tasks,
             config=plan.settings(component),
             sources=[(edge.source, edge.stream) for edge in spec.subscriptions],
+            wiring=wiring_of(plan, component),
         )
         self.state = state_of(plan, component) if spec.is_stateful else None
         self._attributes: AttributeGuard | AttributeKeeper | None = None
 
-    def begin(self, inbox: Inbox, report: Report, batch: BatchInfo) -> None:
+    def begin(self, inbox: Inbox, report: Report, batch: BatchInfo, partition: int) -> None:
         """Start a batch."""
         self.context.batch, self.context.batch_time = batch.number, batch.time
+        self.context.set_processes(KeeperClient(batch.run, self._owner))
+        self._receivers.begin(batch, partition)
         self.emission.begin(inbox, report)
 
     def prepare(self) -> None:

@@ -30,13 +30,14 @@ class BoltTask:
         plan: the topology's plan.
         component: the bolt's id.
         task: the task's number.
+        owner: the process for whose life the task's kept processes run; this one if None.
     """
 
-    def __init__(self, plan: Plan, component: str, task: int) -> None:
+    def __init__(self, plan: Plan, component: str, task: int, owner: int | None = None) -> None:
         self._plan = plan
         self._component = component
         self._task = task
-        self._instance = BoltInstance(plan, component, task)
+        self._instance = BoltInstance(plan, component, task, owner)
 
     @property
     def state(self) -> StateImage | None:
@@ -63,7 +64,7 @@ class BoltTask:
         started = time.perf_counter()
         instance, report = self._instance, Report(self._component, self._task)
         inbox = Inbox(packets, self._task, batch, groves)
-        instance.begin(inbox, report, batch)
+        instance.begin(inbox, report, batch, partition)
         if instance.state is not None:
             instance.state.begin(inbox, ended)
         dispatcher = Dispatcher(self._plan, self._task, partition, batch)

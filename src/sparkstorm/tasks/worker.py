@@ -64,10 +64,16 @@ class StageJob:
 
 @final
 class Worker:
-    """A topology's tasks in one process (Storm's worker); they live from batch to batch."""
+    """A topology's tasks in one process (Storm's worker); they live from batch to batch.
 
-    def __init__(self, plan: Plan) -> None:
+    Args:
+        plan: the topology's plan.
+        owner: the process for whose life kept processes run; this one if None.
+    """
+
+    def __init__(self, plan: Plan, owner: int | None = None) -> None:
         self.plan = plan
+        self._owner = owner
         self._tasks: dict[int, BoltTask] = {}
         self._images = ImageCache(plan.config.state_memory_bytes)
         self._has_warned = False
@@ -131,7 +137,7 @@ class Worker:
         component = self.plan.component_of(number)
         task = self._tasks.get(number)
         if task is None:
-            task = self._tasks[number] = BoltTask(self.plan, component, number)
+            task = self._tasks[number] = BoltTask(self.plan, component, number, self._owner)
         decoded = [Packet.decode(data) for data in received]
         packets = [packet for packet in decoded if packet.head.kind is Kind.DATA]
         groves = _groves_of(decoded)

@@ -10,6 +10,12 @@ from sparkstorm.testing.clock import ManualClock
 from sparkstorm.testing.faults import Faults
 from sparkstorm.testing.harness import Emitted, complete_topology
 from sparkstorm.testing.internal.witness import BrokenPromise
+from sparkstorm.testing.shells import (
+    BoltRun,
+    check_shell_bolt,
+    check_shell_parent,
+    check_shell_spout,
+)
 from sparkstorm.testing.simulation import Observer, Outcome, Simulation, simulate
 from sparkstorm.testing.sinks import MemorySink
 from sparkstorm.testing.sources import LogSpout, QueueSpout
@@ -27,6 +33,11 @@ __all__ = [
     "LogSpout",
     "MemorySink",
     "QueueSpout",
+    # shell components
+    "BoltRun",
+    "check_shell_bolt",
+    "check_shell_parent",
+    "check_shell_spout",
     # time
     "ManualClock",
     "PATIENCE_SECS",

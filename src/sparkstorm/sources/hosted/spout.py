@@ -1,5 +1,7 @@
 """The spout's side of a hosted task: everything that runs on the thread of the spout."""
 
+import os
+import secrets
 import threading
 from collections import deque
 from collections.abc import Hashable, Sequence
@@ -13,6 +15,7 @@ from sparkstorm.components.spout import Spout
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.planning.plan import Plan
+from sparkstorm.processes.client import KeeperClient, end_keeper
 from sparkstorm.sources.blame import DIED_OF_IT, FIRST_TRY, Attempts
 from sparkstorm.sources.hosted.collector import (
     HostedCollector,
@@ -71,6 +74,7 @@ class HostedSpout:
         self._config = plan.settings(component)
         self._policy = RetryPolicy.of(self._config)
         self._refused: deque[Refused] = deque()
+        self._keeper = secrets.token_hex(8)
         self._is_open = False
         self._at_rest = True
 
@@ -94,6 +98,7 @@ class HostedSpout:
     def open(self) -> None:
         """Open the spout."""
         context = context_of(self._plan, self._component, self._task, self._clock)
+        context.set_processes(KeeperClient(self._keeper, os.getpid()))
         with opening(self._component):
             self.user.open(self._config, context, HostedCollector(self))
         self._is_open = True
@@ -103,6 +108,7 @@ class HostedSpout:
         if self._is_open:
             self._is_open = False
             self.user.close()
+            end_keeper(self._keeper)
 
     def next_tuple(self) -> None:
         """Ask for messages once."""

@@ -15,6 +15,7 @@ from pyspark import TaskContext
 from sparkstorm.clock import Clock, SystemClock
 from sparkstorm.errors import BatchError, InternalError
 from sparkstorm.packets.batch_info import BatchInfo, Purpose
+from sparkstorm.processes.owner import owner_of_worker
 from sparkstorm.spark.own_classes import install
 from sparkstorm.spark.rows import BATCH_PROPERTY
 from sparkstorm.tasks.worker import Worker
@@ -65,7 +66,7 @@ class Workers:
         digest = payload.digest
         if digest not in self._known:
             plan, classes = cloudpickle.loads(payload.data)
-            self._known[digest], self._last = (Worker(plan), classes), ""
+            self._known[digest], self._last = (Worker(plan, owner_of_worker()), classes), ""
         self._used[digest] = self._clock.monotonic()
         self._drop_idle()
         worker, classes = self._known[digest]

@@ -9,6 +9,7 @@ cdef class _Emission:
     cdef public Outbox _default
     cdef public object _report
     cdef public object _inbox
+    cdef public object receivers_of_last
 
 @cython.final
 cdef class BasicEmission(_Emission):

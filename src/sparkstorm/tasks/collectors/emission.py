@@ -4,7 +4,7 @@ Collectors are on the hot path: a call per tuple. So checks that work on all tup
 hashes) wait until the outboxes are dispatched.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -24,6 +24,10 @@ from sparkstorm.verdicts import Failure, Reason
 __all__ = ["BasicEmission", "BoltEmission"]
 
 
+def _nobody(box: Outbox) -> list[int]:
+    return []
+
+
 class _Emission:
     """The common part of both collectors: the outboxes, the inbox and the report."""
 
@@ -31,6 +35,7 @@ class _Emission:
         self._component = component
         self._boxes = boxes
         self._default = boxes.get(DEFAULT_STREAM)
+        self.receivers_of_last: Callable[[Outbox], list[int]] = _nobody
         self.begin(Inbox.empty(), report)
 
     def begin(self, inbox: Inbox, report: Report) -> None:
@@ -49,6 +54,10 @@ class _Emission:
     def report_error(self, error: BaseException | str) -> None:
         """Show an error to the people who watch the topology; no tuple fails."""
         self._report.log("error", reason_of(error))
+
+    def receivers(self, stream: str = DEFAULT_STREAM) -> list[int]:
+        """Return the tasks that get the tuple that was emitted last to a stream."""
+        return self.receivers_of_last(self._box(stream))
 
     def _box(self, stream: str) -> Outbox:
         box = self._boxes.get(stream)

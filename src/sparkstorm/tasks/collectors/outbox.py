@@ -109,6 +109,17 @@ class Outbox:
             made[names[index]] = self._column(index, [row[index] for row in self.rows])
         return made
 
+    def last_columns(self) -> dict[str, Column]:
+        """The values of the last tuple by field.
+
+        Raises:
+            CoderError: some do not fit the declared types.
+        """
+        row = [self.rows[-1]] if self.width == 1 else self.rows[-1]
+        return {
+            name: self._column(index, [row[index]]) for index, name in enumerate(self.stream.names)
+        }
+
     def direct_tasks(self) -> Tasks | None:
         """Return the tasks picked by the emitter, for a direct stream."""
         return np.array(self.direct, np.int32) if self.stream.direct else None

@@ -1,0 +1,140 @@
+"""Word count by shell bolts: against the same bolts in Python, in one run.
+
+    python -m benchmarks.shell_bolts [--sentences N] [--pystorm PYTHON]
+
+Sentences of six words, split and counted by two tasks each on Spark's ``local[2]``, every message
+tracked. The sides, one after the other and each in a process of its own: the bolts native;
+``plain``, children without an adapter, which write their output in one go; and ``pystorm``, if a
+Python that has it is named. Told is the steady rate, after the first fifth of the sentences.
+Exit code 1 if a count was wrong.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import sparkstorm as ss
+from benchmarks.workload import WORDS_PER_SENTENCE, expected_counts, sentences
+from sparkstorm.multilang import ShellBolt
+from sparkstorm.spouts import IteratorSpout
+
+CHILDREN = Path(__file__).parent / "children"
+
+
+class Split(ss.BasicBolt):
+    """Cuts a sentence into words."""
+
+    outputs = ("word",)
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        """Emit each word."""
+        for word in tup[0].split():
+            collector.emit([word])
+
+
+class Count(ss.BasicBolt):
+    """Counts words in its state."""
+
+    outputs = ("word", "n")
+    stateful = True
+
+    def prepare(self, config: ss.Config, context: ss.TaskContext) -> None:
+        """Begin with nothing."""
+        self.counts: Counter[str] = Counter()
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        """Count one word and tell."""
+        self.counts[tup[0]] += 1
+        collector.emit([tup[0], self.counts[tup[0]]])
+
+
+class Totals:
+    """Counts what is told, and when how much of it was committed."""
+
+    def __init__(self) -> None:
+        self.last: dict[str, int] = {}
+        self.words = 0
+        self.times: list[tuple[float, int]] = []
+
+    def __call__(self, key: Any, task: int, rows: list[tuple[Any, ...]]) -> None:
+        """Take the rows of one committed batch."""
+        for word, n in rows:
+            self.last[word] = max(n, self.last.get(word, 0))
+        self.words += len(rows)
+        self.times.append((time.monotonic(), self.words))
+
+    def rate(self) -> float:
+        """Sentences a second, without the first fifth."""
+        begun = next(at for at in self.times if at[1] > self.words / 5)
+        ended = self.times[-1]
+        return (ended[1] - begun[1]) / (ended[0] - begun[0]) / WORDS_PER_SENTENCE
+
+
+def shell(python: str, script: str, name: str, outputs: list[str]) -> ShellBolt:
+    """Return a bolt of the children's folder."""
+    return ShellBolt([python, script, name], outputs=outputs, resources=CHILDREN)
+
+
+def topology(count: int, side: str, python: str) -> ss.Topology:
+    """Wire the word count of one side."""
+    builder = ss.TopologyBuilder()
+    lines = IteratorSpout(lambda: sentences(0, count), outputs=["sentence"])
+    builder.set_spout("sentences", lines)
+    split: Any = Split()
+    counting: Any = Count()
+    if side != "native":
+        script = "plain.py" if side == "plain" else "words.py"
+        split = shell(python, script, "Split", ["word"])
+        counting = shell(python, script, "Count", ["word", "n"])
+    builder.set_bolt("split", split, 2).shuffle_grouping("sentences")
+    builder.set_bolt("count", counting, 2).fields_grouping("split", ["word"])
+    return builder.create_topology()
+
+
+def run(count: int, side: str, python: str) -> None:
+    """Run one side and print its rate, or end with 1 if a count was wrong."""
+    totals = Totals()
+    config = {"topology.max.spout.pending": count}
+    running = ss.submit(
+        topology(count, side, python),
+        master="local[2]",
+        taps=["count"],
+        on_tap=totals,
+        config=config,
+    )
+    running.wait_until_drained()
+    running.stop()
+    if totals.last != expected_counts(count):
+        print(f"{side}: the counts are wrong", file=sys.stderr)
+        sys.exit(1)
+    print(json.dumps({"side": side, "rate": totals.rate()}))
+
+
+def main() -> None:
+    """Run all sides and print how they compare."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sentences", type=int, default=100_000)
+    parser.add_argument("--pystorm", metavar="PYTHON")
+    parser.add_argument("--side", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.side:
+        run(options.sentences, options.side, options.pystorm or sys.executable)
+        return
+    sides = ["native", "plain", *(["pystorm"] if options.pystorm else [])]
+    rates: dict[str, float] = {}
+    for side in sides:
+        command = [sys.executable, "-m", "benchmarks.shell_bolts", "--side", side]
+        command += ["--sentences", str(options.sentences)]
+        command += ["--pystorm", options.pystorm] if side == "pystorm" else []
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        rates[side] = json.loads(done.stdout.splitlines()[-1])["rate"]
+        print(f"{side:8} {rates[side]:10,.0f} sentences/s  {rates[side] / rates['native']:.3f}")
+
+
+if __name__ == "__main__":
+    main()
