@@ -81,6 +81,26 @@ ONLY_USES: dict[str, set[str]] = {"acking": {"numpy"}}
 """Layers that keep to these libraries, beside Python's own."""
 
 
+MOST_FILES = 15
+"""A folder is a room: more files than these, and nobody finds a way."""
+
+MOST_IMPORTS = 15
+"""A module that needs more of ours than these is several nouns."""
+
+ROOTS = {"spark.runner", "local.runner", "batches.assembly", "cli.run", ""}
+"""These put others together, and import what they put together."""
+
+OVER = {
+    "kafka.spout": 23,
+    "sources.partitioned.task": 21,
+    "sources.replayed.replays": 18,
+    "batches.transactions": 16,
+    "tasks.instance": 16,
+    "testing.simulation": 16,
+}
+"""These are over the limit, and must not grow: to be cut along their nouns."""
+
+
 # --- the checker -------------------------------------------------------------------------------
 
 
@@ -219,6 +239,32 @@ def test_the_table_itself_only_goes_down() -> None:
 
 
 @pytest.mark.process
+def test_no_folder_has_too_many_files() -> None:
+    """Subfolders do not count; sources of what is compiled do."""
+    crowded = {
+        str(folder.relative_to(SRC)): len(files)
+        for folder in SRC.rglob("*")
+        if folder.is_dir() and folder.name != "__pycache__"
+        if len(files := [one for one in folder.iterdir() if one.suffix in (".py", ".pxd")])
+        > MOST_FILES
+    }
+    assert crowded == {}
+
+
+def test_no_module_imports_too_many_others() -> None:
+    """Composition roots aside; modules that were over the limit before may only shrink."""
+    counted: dict[str, set[str]] = {}
+    for use in imports_of(SRC):
+        if use.ours:
+            counted.setdefault(use.source, set()).add(use.target)
+    over = {
+        name: len(targets)
+        for name, targets in counted.items()
+        if name not in ROOTS and len(targets) > OVER.get(name, MOST_IMPORTS)
+    }
+    assert over == {}
+
+
 def test_importing_the_package_loads_no_spark() -> None:
     """``import sparkstorm`` is quick and works where there is no PySpark."""
     code = (

@@ -41,7 +41,7 @@ from sparkstorm.kafka.records import (
     wanted_ranges,
 )
 from sparkstorm.kafka.sizes import RecordSizes
-from sparkstorm.kafka.source import OnReset, OutOfRange, Source, Start, Topics
+from sparkstorm.kafka.subscription import OnReset, OutOfRange, Start, Subscription, Topics
 from sparkstorm.kafka.watch import Watch
 from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.streams import Outputs
@@ -136,7 +136,7 @@ class KafkaSpout(PartitionedSpout):
             bootstrap_servers=bootstrap_servers, client=client or {}, timeout_secs=timeout_secs
         )
         self._group = group
-        self._source = Source(
+        self._source = Subscription(
             topics=topics,
             start=start,
             out_of_range=out_of_range,

@@ -22,7 +22,7 @@ from sparkstorm.kafka.offsets.beginnings import (
     MisfitError,
     Offsets,
 )
-from sparkstorm.kafka.source import Source
+from sparkstorm.kafka.subscription import Subscription
 from sparkstorm.texts.logs import logger_of
 
 __all__ = ["ClusterView", "News", "Watch"]
@@ -84,7 +84,7 @@ class Watch:
         self,
         cluster: ClusterView,
         beginnings: Beginnings,
-        source: Source,
+        source: Subscription,
         mine: Callable[[Partition], bool],
         *,
         refresh_secs: float = 5.0,

@@ -20,10 +20,10 @@ from sparkstorm.checkpoint.scratch import remove_abandoned
 from sparkstorm.config import Config
 from sparkstorm.planning.passes import check_name
 from sparkstorm.planning.plan import Plan
+from sparkstorm.spark.driver.failures.restarts import Restarts
 from sparkstorm.spark.driver.jvm import Jvm, stop_session
 from sparkstorm.spark.driver.kept_processes import end_kept_processes
 from sparkstorm.spark.driver.query import Query
-from sparkstorm.spark.driver.restarts import Restarts
 from sparkstorm.spark.driver.self_test import check_spark
 from sparkstorm.spark.driver.server import PlanServer
 from sparkstorm.spark.driver.session import (

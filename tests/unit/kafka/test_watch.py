@@ -9,7 +9,7 @@ from sparkstorm.errors import CheckpointError, InternalError, SpoutConnectionErr
 from sparkstorm.kafka.cluster import Partition, Topic
 from sparkstorm.kafka.offsets.beginnings import Beginning, Beginnings, Jump, Known, is_ours
 from sparkstorm.kafka.offsets.stored import Held, Stored
-from sparkstorm.kafka.source import Source
+from sparkstorm.kafka.subscription import Subscription
 from sparkstorm.kafka.watch import Watch
 
 A, B = Partition("a", 0), Partition("a", 1)
@@ -71,7 +71,7 @@ class Progress:
 def watch_of(
     cluster: Cluster, progress: Progress | None = None, refresh_secs: float = 0.0, **given: Any
 ) -> Watch:
-    source = Source(**{"topics": "a", **given})
+    source = Subscription(**{"topics": "a", **given})
     beginnings = Beginnings(cluster, progress or Progress(), source, "us")
     return Watch(cluster, beginnings, source, lambda _: True, refresh_secs=refresh_secs)
 

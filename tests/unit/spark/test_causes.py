@@ -2,7 +2,11 @@
 
 import pytest
 
-from sparkstorm.spark.driver.causes import cause_of, is_death_of_worker, is_fault_of_state_store
+from sparkstorm.spark.driver.failures.causes import (
+    cause_of,
+    is_death_of_worker,
+    is_fault_of_state_store,
+)
 
 # --- what Spark 4.3 says, less the frames ---------------------------------------------------------
 

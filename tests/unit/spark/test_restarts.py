@@ -3,7 +3,7 @@
 import pytest
 
 from sparkstorm.config import Config
-from sparkstorm.spark.driver.restarts import Restarts
+from sparkstorm.spark.driver.failures.restarts import Restarts
 
 
 @pytest.fixture

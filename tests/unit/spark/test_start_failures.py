@@ -2,7 +2,7 @@
 
 import pytest
 
-from sparkstorm.spark.driver.start_failures import StartFailure, start_failure
+from sparkstorm.spark.driver.failures.start_failures import StartFailure, start_failure
 
 # --- what Spark 4.3 said while its daemons were killed, less the frames in between ---------------
 

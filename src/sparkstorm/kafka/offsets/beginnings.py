@@ -7,7 +7,7 @@ from sparkstorm.errors import CheckpointError, SpoutConnectionError
 from sparkstorm.kafka.cluster import Partition
 from sparkstorm.kafka.offsets.ranges import Range
 from sparkstorm.kafka.offsets.stored import Held, Stored
-from sparkstorm.kafka.source import OutOfRange, Source, Start, millis_of
+from sparkstorm.kafka.subscription import OutOfRange, Start, Subscription, millis_of
 from sparkstorm.texts.logs import logger_of
 
 __all__ = [
@@ -99,7 +99,9 @@ class Beginnings:
         run: the name under which this run stores progress.
     """
 
-    def __init__(self, cluster: Offsets, progress: Progress, source: Source, run: str) -> None:
+    def __init__(
+        self, cluster: Offsets, progress: Progress, source: Subscription, run: str
+    ) -> None:
         self._cluster = cluster
         self._progress = progress
         self._source = source

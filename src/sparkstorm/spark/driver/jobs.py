@@ -27,8 +27,8 @@ from sparkstorm.batches.drive import JobError
 from sparkstorm.errors import BatchError
 from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.planning.plan import Plan, StageKind
-from sparkstorm.spark.driver.causes import cause_of, is_fault_of_state_store
-from sparkstorm.spark.driver.start_failures import start_failure
+from sparkstorm.spark.driver.failures.causes import cause_of, is_fault_of_state_store
+from sparkstorm.spark.driver.failures.start_failures import start_failure
 from sparkstorm.spark.internals import cleaner_of, is_stopped, physical_plan
 from sparkstorm.spark.rows import BATCH_PROPERTY
 from sparkstorm.tasks.state_runs import Place

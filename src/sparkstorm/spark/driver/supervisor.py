@@ -9,13 +9,13 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from sparkstorm.errors import BatchError, InternalError, SparkLostError, SparkstormError
-from sparkstorm.spark.driver.causes import cause_of, is_death_of_worker
+from sparkstorm.spark.driver.failures.causes import cause_of, is_death_of_worker
+from sparkstorm.spark.driver.failures.overload import overload
+from sparkstorm.spark.driver.failures.restarts import Restarts
+from sparkstorm.spark.driver.failures.start_failures import StartFailure, start_failure
 from sparkstorm.spark.driver.jvm import Jvm
-from sparkstorm.spark.driver.overload import overload
 from sparkstorm.spark.driver.query import Query
-from sparkstorm.spark.driver.restarts import Restarts
 from sparkstorm.spark.driver.server import PlanServer
-from sparkstorm.spark.driver.start_failures import StartFailure, start_failure
 from sparkstorm.texts.logs import logger_of
 
 __all__ = ["Supervisor"]

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, final
 from sparkstorm.errors import ConfigError
 from sparkstorm.kafka.cluster import Partition
 
-__all__ = ["OnReset", "OutOfRange", "Source", "Start", "Topics", "millis_of"]
+__all__ = ["OnReset", "OutOfRange", "Start", "Subscription", "Topics", "millis_of"]
 
 Topics: TypeAlias = str | Sequence[str] | re.Pattern[str]
 """A topic's name, several, or a pattern that whole names have to match."""
@@ -32,7 +32,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Subscription:
     """The topics of a spout, and where to begin.
 
     Attributes:

@@ -7,7 +7,7 @@ import pytest
 
 from sparkstorm import ConfigError
 from sparkstorm.kafka import KafkaSpout
-from sparkstorm.kafka.source import Source
+from sparkstorm.kafka.subscription import Subscription
 
 
 @pytest.mark.parametrize(
@@ -29,9 +29,12 @@ def test_names_that_no_topic_has_are_refused_at_once(topics: Any, why: str) -> N
 
 
 def test_a_pattern_takes_names_with_two_underscores_only_if_it_says_so() -> None:
-    everything, hidden = Source(topics=re.compile(".*")), Source(topics=re.compile("__mine-.*"))
+    everything, hidden = (
+        Subscription(topics=re.compile(".*")),
+        Subscription(topics=re.compile("__mine-.*")),
+    )
     assert everything.picks("orders")
     assert everything.picks("_orders")
     assert not everything.picks("__consumer_offsets")
     assert hidden.picks("__mine-1")
-    assert Source(topics="__mine").picks("__mine")
+    assert Subscription(topics="__mine").picks("__mine")

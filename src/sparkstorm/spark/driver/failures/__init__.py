@@ -1,0 +1,1 @@
+"""Failures of Spark: their causes, and when the query is started again."""
