@@ -120,7 +120,8 @@ class Manifest:
             return None
         try:
             values = json.loads(data)
-            values.pop("version")
+            if values.pop("version") > _VERSION:
+                raise _of_later_version()
             kept = {name: _kept_state(facts) for name, facts in values.pop("state").items()}
             return cls(**values, state=kept)
         except (ValueError, TypeError, KeyError) as error:
@@ -180,6 +181,13 @@ class Manifest:
                     f"holds the progress of spout {name!r} ({kind}), which the topology does not "
                     f"have: change it back"
                 )
+
+
+def _of_later_version() -> CheckpointError:
+    return CheckpointError(
+        "a later version of sparkstorm has written the checkpoint: run the topology with that "
+        "version, or give another checkpoint folder"
+    )
 
 
 def _state_stages(plan: Plan) -> list[tuple[int, ...]]:

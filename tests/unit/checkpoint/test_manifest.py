@@ -250,3 +250,11 @@ def test_unreadable_manifest(damaged: bytes) -> None:
     write_sealed(files, "manifest.json", damaged)
     with pytest.raises(ss.CheckpointError, match=r"sparkstorm/manifest.json is unreadable.*backup"):
         Manifest.read(files)
+
+
+def test_a_checkpoint_of_a_later_version_is_refused() -> None:
+    """What stands in its files may mean something else."""
+    files = MemoryFiles()
+    write_sealed(files, "manifest.json", b'{"version": 2, "what": "is new"}')
+    with pytest.raises(ss.CheckpointError, match="a later version of sparkstorm has written"):
+        Manifest.read(files)
