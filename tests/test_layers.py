@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -121,8 +122,13 @@ def modules_of(src: Path) -> dict[str, Path]:
     return {".".join(p for p in parts if p != "__init__"): path for path, parts in names.items()}
 
 
-def imports_of(src: Path) -> Iterator[Import]:
-    """Yield every import of the package, those for types and inside of functions included."""
+@cache
+def imports_of(src: Path) -> tuple[Import, ...]:
+    """Return every import of the package, those for types and inside of functions included."""
+    return tuple(_imports_of(src))
+
+
+def _imports_of(src: Path) -> Iterator[Import]:
     modules = modules_of(src)
     for source, path in modules.items():
         for node, lazy in statements_of(ast.parse(path.read_text())):
@@ -265,6 +271,7 @@ def test_no_module_imports_too_many_others() -> None:
     assert over == {}
 
 
+@pytest.mark.process
 def test_importing_the_package_loads_no_spark() -> None:
     """``import sparkstorm`` is quick and works where there is no PySpark."""
     code = (

@@ -71,4 +71,4 @@ class Window(RuleBasedStateMachine):
 
 
 TestWindow = Window.TestCase
-TestWindow.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestWindow.settings = settings(stateful_step_count=20, deadline=None)

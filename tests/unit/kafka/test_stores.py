@@ -89,6 +89,7 @@ def test_acks_that_do_not_fit_are_counted() -> None:
     assert saved.dropped == 100_000 - sum(stop - start for start, stop in kept.done)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("most", [4000, 500, 100, 20, 0])
 def test_a_broker_with_less_room_gets_shorter_texts(
     most: int, caplog: pytest.LogCaptureFixture

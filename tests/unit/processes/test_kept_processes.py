@@ -22,6 +22,8 @@ from sparkstorm.processes.client import (
 from sparkstorm.processes.owner import owner_of_worker
 from sparkstorm.testing import wait_until
 
+pytestmark = pytest.mark.process
+
 CAT = ProcessSpec(command=["cat"], env=dict(os.environ))
 
 
