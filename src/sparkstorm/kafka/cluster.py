@@ -104,7 +104,7 @@ class Cluster:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def properties(self) -> dict[str, Any]:
-        """What every client is made with."""
+        """The properties that every client is made with."""
         return {
             "bootstrap.servers": self.bootstrap_servers,
             # what goes wrong is told by callbacks; librdkafka itself would write to stderr

@@ -72,7 +72,7 @@ class Record(Protocol):
 @final
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What becomes of a record: which fields, and how its bytes are read.
+    """The shape of a record's message: its fields, and how its bytes are read.
 
     With ``many`` a value is a list, and each of its items is a tuple of its own.
     """

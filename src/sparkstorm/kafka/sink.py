@@ -22,7 +22,7 @@ from sparkstorm.tuples import Tuple
 __all__ = ["KafkaSink"]
 
 _MOST_BYTES = 1_000_000
-"""What librdkafka takes as a record, and brokers, if neither is told otherwise."""
+"""The largest record that librdkafka and brokers take by default."""
 
 _REQUEST_SECS = 10.0
 """How long a request may take, if a whole transaction may take longer."""

@@ -1,4 +1,4 @@
-"""What a Kafka spout reads, and from where: a value, checked once."""
+"""Subscriptions: the topics that a Kafka spout reads, and where it begins; checked once."""
 
 import datetime
 import re
@@ -23,7 +23,7 @@ OutOfRange: TypeAlias = Literal["earliest", "latest", "fail"] | datetime.datetim
 """Where to go on when the log no longer has the next offset."""
 
 OnReset: TypeAlias = Literal["fail", "follow", "ignore"]
-"""What to do if somebody has set the stored offsets since the checkpoint was written."""
+"""The reaction to stored offsets that somebody has set since the checkpoint was written."""
 
 
 _HIDDEN = "__"

@@ -59,7 +59,7 @@ class ClusterView(Offsets, Protocol):
 
 
 class News(NamedTuple):
-    """What one look found."""
+    """The findings of one look."""
 
     ends: dict[Partition, int]
     begun: Mapping[Partition, Beginning] = MappingProxyType({})
@@ -112,7 +112,7 @@ class Watch:
 
     @property
     def trouble(self) -> str:
-        """What keeps the cluster from answering; empty if it does."""
+        """The reason why the cluster does not answer; empty if it does."""
         return self._trouble
 
     @property

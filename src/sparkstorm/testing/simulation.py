@@ -295,7 +295,7 @@ class Simulation:
         self._emitted.setdefault((key.component, key.stream), []).extend(rows)
 
     def _check_pending(self) -> None:
-        """What the engine says is pending is what the spouts have emitted and heard nothing of."""
+        """Compare the pending messages of the engine with those that spouts wait for."""
         coordinator = self._runner.coordinator
         hosted = sum(task.pending for task in coordinator.hosted.values())
         if hosted != self._witness.open:

@@ -25,7 +25,7 @@ __all__ = ["KafkaDesk"]
 
 @final
 class KafkaDesk:
-    """What the driver asks and tells a cluster. Every call may take ``timeout_secs``.
+    """The driver's questions to a cluster, and its commits. Every call may take ``timeout_secs``.
 
     Args:
         cluster: where.
@@ -93,7 +93,7 @@ class KafkaDesk:
         return {**found, **self.ends(late)}
 
     def committed(self, partitions: Sequence[Partition]) -> dict[Partition, Committed]:
-        """What the group has committed, where it has.
+        """Return the committed offset and text of each partition that has one.
 
         Raises:
             SpoutConnectionError: no answer, or we may not.

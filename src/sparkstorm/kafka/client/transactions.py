@@ -138,7 +138,7 @@ class TransactionalSender:
         consumer.close()
 
     def _committed(self, consumer: Consumer) -> list[TopicPartition]:
-        """What the group has committed, as soon as its coordinator is ready."""
+        """Return the group's committed offset, as soon as its coordinator is ready."""
         wanted = [TopicPartition(name, 0) for name in self._topics]
         while True:
             try:

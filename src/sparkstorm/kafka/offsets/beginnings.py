@@ -45,7 +45,7 @@ class Offsets(Protocol):
 
 
 class Progress(Protocol):
-    """What is stored of partitions; see :class:`sparkstorm.kafka.offsets.committer.Committer`."""
+    """The stored progress of partitions (:class:`sparkstorm.kafka.offsets.committer.Committer`)."""
 
     def load(self, ids: Mapping[Partition, str]) -> dict[Partition, Stored]:
         """Return what is stored, given the id of each partition's topic."""
@@ -61,7 +61,7 @@ class Beginning(NamedTuple):
     why: str = ""
     skipped: int = 0
     held: Held | None = None
-    """What the store of progress holds of the partition, if it holds anything."""
+    """The progress that the store holds of the partition, if any."""
     cut: bool = False
     """Whether the log was found to end before what was read of it."""
     regrown: bool = False

@@ -77,7 +77,7 @@ class PartitionProgress:
 
     @property
     def done_beyond(self) -> Ranges:
-        """What is done beyond the commit point."""
+        """The done offsets beyond the commit point."""
         return self._done
 
     @property

@@ -57,7 +57,7 @@ class Ranges:
         return self._stops[index] if index >= 0 and offset < self._stops[index] else offset
 
     def gaps(self, start: int, stop: int) -> Iterator[Range]:
-        """What of ``[start, stop)`` is not in the set, ascending."""
+        """Return the parts of ``[start, stop)`` that are not in the set, ascending."""
         index = bisect_right(self._stops, start)
         while start < stop:
             begin = self._starts[index] if index < len(self._starts) else stop

@@ -21,7 +21,7 @@ class Stored(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a store was last seen to hold of one partition: the checkpoint keeps it."""
+    """The progress of one partition as a store was last seen to hold it; kept in the checkpoint."""
 
     offset: int
     run: str
@@ -30,7 +30,7 @@ class Held(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """What became of progress that was stored."""
+    """The fate of progress that was stored."""
 
     held: Mapping[Partition, Held]
     dropped: int = 0

@@ -14,7 +14,7 @@ from sparkstorm.kafka.offsets.stored import Stored
 __all__ = ["MOST_TEXT", "UnfitTextError", "author_of", "from_text", "to_text"]
 
 MOST_TEXT = 4095
-"""What a broker takes with an offset by default, in UTF-16 units, less the client's NUL."""
+"""The room beside an offset at a broker by default, in UTF-16 units, less the client's NUL."""
 
 _VERSION = 2
 _NAMES = ("sparkstorm", "run", "topic", "base", "acks")

@@ -42,7 +42,7 @@ class Conversation:
     """
 
     TASKS = (7, 8)
-    """What an emit is answered with."""
+    """The answer to an emit."""
 
     def __init__(self, command: Sequence[str], cwd: str | Path | None, secs: float) -> None:
         self.faults: list[str] = []

@@ -25,7 +25,7 @@ _CONTEXT = [
 @final
 @dataclass(frozen=True, slots=True)
 class BoltRun:
-    """What a parent saw of a bolt's run.
+    """A bolt's run as its parent saw it.
 
     Attributes:
         emitted: the values of all tuples that it emitted to its stream ``default``.
