@@ -183,6 +183,10 @@ class Inbox:
             yield origin, start, rows_of(columns, packet.count)
             start += packet.count
 
+    def parts(self) -> list[tuple[int, int]]:
+        """Return each packet's stream, by its number, and the number of its tuples, in order."""
+        return [(packet.head.stream, packet.count) for packet in self._packets]
+
     def tuples(self, plan: Plan) -> Iterator[Tuple]:
         """Yield all readable tuples."""
         for origin, start, delivered in self.deliveries(plan):

@@ -1,7 +1,7 @@
 """The execution of a batch by one task: calls of user code, and the failures that they cause."""
 
-from collections.abc import Callable, Iterable
-from typing import Any, final
+from collections.abc import Iterable
+from typing import final
 
 from sparkstorm.components.bolt import BasicBolt, Bolt
 from sparkstorm.errors import EmitError
@@ -10,8 +10,10 @@ from sparkstorm.planning.plan import Plan
 from sparkstorm.state.spaces.undo import Call
 from sparkstorm.tasks.collectors.emission import BasicEmission, BoltEmission
 from sparkstorm.tasks.collectors.loops import run_basic, run_bolt
-from sparkstorm.tasks.concurrency import is_async, run_concurrently
+from sparkstorm.tasks.collectors.stopwatch import Stopwatch
+from sparkstorm.tasks.concurrency import Recording, is_async, run_concurrently
 from sparkstorm.tasks.instance import BoltInstance
+from sparkstorm.tasks.measuring import Timings
 from sparkstorm.tasks.report import Report
 from sparkstorm.texts.user_errors import Tracebacks, is_of_call, is_of_value, message_of
 from sparkstorm.verdicts import Failure, Reason
@@ -39,6 +41,8 @@ class Execution:
         self._report = report
         self._concurrency = plan.spec(report.component).concurrency
         self._tracebacks = Tracebacks()
+        self._secs: dict[int, float] = {}
+        self._emission.watch = Stopwatch(is_on=plan.config.stats_latencies)
 
     def run(self) -> None:
         """Execute all tuples, then ``finish_batch``."""
@@ -61,14 +65,15 @@ class Execution:
             call = self._state.call if self._state is not None else Call()
             run_bolt(bolt, self._emission, self._inbox, self._plan, call, self._call_failed)
 
-    def _one_by_one(self, index: int, replay: Callable[[Any], None]) -> None:
+    def _one_by_one(self, index: int, recording: Recording) -> None:
         """Make the calls that a concurrent ``execute`` recorded; inputs come in order."""
+        self._secs[index] = recording.secs
         emission = self._emission
         basic = emission if isinstance(emission, BasicEmission) else None
         if basic is not None:
             basic.current = index
         try:
-            replay(emission)
+            recording.replay(emission)
         except BaseException as error:  # raised by execute, or by a value in the collector
             if not is_of_value(error):
                 raise
@@ -121,6 +126,12 @@ class Execution:
         for index in indexes:
             if self._state is None or not self._state.holds(index):
                 self._inbox.fail(index, failure)
+
+    def timings(self) -> Timings:
+        """Return how long each tuple took."""
+        if self._secs:
+            return Timings.of_calls(self._secs)
+        return Timings.of_readings(self._emission.watch, self._emission.late_acks)
 
     def tell_untracked(self) -> None:
         """Log the first failure of an untracked tuple, a tick say, which no verdict tells."""
