@@ -107,6 +107,15 @@ class Statistics:
     partitions: dict[str, tuple[PartitionStatistics, ...]] = field(default_factory=dict)
     timings: tuple[BatchTiming, ...] = ()
 
+    @property
+    def untracked_failed(self) -> int:
+        """Tuples that failed and belong to no message: no spout hears of them, nobody retries."""
+        return sum(
+            counts.untracked_failed
+            for tasks in self.components.values()
+            for counts in tasks.values()
+        )
+
     def component(self, name: str) -> TaskMetrics:
         """Return the counts of a component's tasks together."""
         return sum(self.components.get(name, {}).values(), TaskMetrics())

@@ -47,7 +47,7 @@ class OutputMetrics:
     """Counts of the tuples that a task emitted to one stream.
 
     Attributes:
-        emitted: emitted tuples, if the stream has readers.
+        emitted: emitted tuples.
         transferred: copies of these tuples, one for each receiving task.
     """
 
@@ -70,10 +70,12 @@ class TaskMetrics:
 
     Attributes:
         executed: calls of ``execute``; an acker's contributions.
-        emitted: tuples on streams with readers; the engine never makes the others.
+        emitted: emitted tuples, with those that nobody reads.
         transferred: copies of emitted tuples, one for each receiving task.
         acked: acked tuples.
-        failed: failed tuples, untracked ones among them.
+        failed: failed tuples.
+        untracked_failed: the failed tuples among them that belong to no message, so that no spout
+            hears of them.
         process_secs: the time spent in the task's user code and its encoding.
         inputs: counts by component and stream of the received tuples.
         outputs: counts by stream of the emitted tuples.
@@ -88,6 +90,7 @@ class TaskMetrics:
     transferred: int = 0
     acked: int = 0
     failed: int = 0
+    untracked_failed: int = 0
     process_secs: float = 0.0
     inputs: Mapping[tuple[str, str], InputMetrics] = field(default_factory=dict)
     outputs: Mapping[str, OutputMetrics] = field(default_factory=dict)
@@ -103,6 +106,7 @@ class TaskMetrics:
             transferred=self.transferred + other.transferred,
             acked=self.acked + other.acked,
             failed=self.failed + other.failed,
+            untracked_failed=self.untracked_failed + other.untracked_failed,
             process_secs=self.process_secs + other.process_secs,
             inputs=_merged(self.inputs, other.inputs),
             outputs=_merged(self.outputs, other.outputs),
@@ -130,6 +134,7 @@ class TaskMetrics:
             transferred=self.transferred,
             acked=self.acked,
             failed=self.failed,
+            untracked_failed=self.untracked_failed,
             process_secs=self.process_secs,
         )
 

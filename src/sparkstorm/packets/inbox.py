@@ -243,6 +243,10 @@ class Inbox:
         pairs = lineage.pairs_of(np.array(self.resets, np.int64))[1]
         return self.groves.roots_of(lineage.roots[pairs])
 
+    def untracked_failed(self) -> int:
+        """Return how many failed tuples have no root."""
+        return sum(not self.pairs_of(index)[0] for index in self.failures)
+
     def failed(self) -> FailedRoots:
         """Return the failed roots, each with its first failure."""
         indexes = np.array(sorted(self.failures), np.int64)

@@ -158,7 +158,7 @@ async def _await_one(bolt: Any, tup: Tuple, gate: asyncio.Semaphore) -> Recordin
     async with gate:
         recording, started = Recording(), perf_counter()
         try:
-            await _call(bolt, tup, recording)
+            refuse_result(await _call(bolt, tup, recording))
         except BaseException as error:  # as above
             if not is_of_call(error):
                 raise

@@ -15,7 +15,14 @@ from sparkstorm.tasks.concurrency import Recording, is_async, run_concurrently
 from sparkstorm.tasks.instance import BoltInstance
 from sparkstorm.tasks.measuring import Timings
 from sparkstorm.tasks.report import Report
-from sparkstorm.texts.user_errors import Tracebacks, is_of_call, is_of_value, message_of
+from sparkstorm.texts.user_errors import (
+    Tracebacks,
+    is_mistake,
+    is_of_call,
+    is_of_value,
+    message_of,
+    refuse_result,
+)
 from sparkstorm.verdicts import Failure, Reason
 
 __all__ = ["Execution"]
@@ -103,7 +110,9 @@ class Execution:
         if not isinstance(self._bolt, Bolt):
             return
         try:
-            self._bolt.finish_batch()
+            # The declared result is None, which a user's method may not know.
+            result: object = self._bolt.finish_batch()  # type: ignore[func-returns-value]
+            refuse_result(result, "finish_batch")
         except BaseException as error:  # the open tuples fail, which finish_batch would have acked
             if not is_of_call(error):
                 raise
@@ -148,4 +157,5 @@ class Execution:
             task=self._report.task,
             message=message_of(error),
             traceback=self._tracebacks.text(error),
+            final=is_mistake(error),
         )

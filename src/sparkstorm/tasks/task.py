@@ -8,7 +8,7 @@ from typing import final
 
 from sparkstorm.acking.groves import Groves
 from sparkstorm.errors import ComponentError
-from sparkstorm.metrics import InputMetrics, TaskMetrics
+from sparkstorm.metrics import InputMetrics, OutputMetrics, TaskMetrics
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.inbox import ACKED, FAILED, Inbox
 from sparkstorm.packets.packet import Packet
@@ -102,13 +102,17 @@ class BoltTask:
         dispatcher: Dispatcher,
         seconds: float,
     ) -> TaskMetrics:
-        outputs, context = dispatcher.outputs, self._instance.context
+        outputs, context = dict(dispatcher.outputs), self._instance.context
+        for name, box in self._instance.boxes.items():
+            if box.unread:
+                outputs[name] = OutputMetrics(emitted=box.unread)
         return TaskMetrics(
             executed=inbox.received,
-            emitted=sum(len(box) for box in self._instance.boxes.values()),
+            emitted=sum(one.emitted for one in outputs.values()),
             transferred=sum(one.transferred for one in outputs.values()),
             acked=inbox.status.count(ACKED),
             failed=inbox.status.count(FAILED),
+            untracked_failed=inbox.untracked_failed(),
             process_secs=seconds,
             inputs=inputs,
             outputs=outputs,

@@ -118,7 +118,9 @@ class BasicEmission(_Emission):
 
     def emit(self, values: Sequence[Any], *, stream: str = DEFAULT_STREAM) -> None:
         """Emit a tuple, anchored to the input."""
-        if stream == DEFAULT_STREAM and len(values) == self._takes:  # the usual case
+        kind = type(values)
+        is_row = kind is list or kind is tuple
+        if is_row and stream == DEFAULT_STREAM and len(values) == self._takes:  # the usual case
             self.rows.append(values[0] if self._takes == 1 else tuple(values))
         else:
             self._box(stream).add(values, self.current)
