@@ -201,6 +201,11 @@ class Batch:
         return bool(self.plan.loads or self.plan.signals) or self.phase is Phase.RECOVERED
 
     @property
+    def runs(self) -> bool:
+        """Whether the batch has begun, and its outcome is not yet decided."""
+        return self.phase in (Phase.DURABLE, Phase.RAN, Phase.JUDGED)
+
+    @property
     def info(self) -> BatchInfo:
         """The facts for the batch's tasks."""
         return self.plan.info(self.left_out.ranges, self.repeats.tries)

@@ -17,6 +17,7 @@ The coordinator starts no threads, and does no I/O but by the parts that it is m
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import final
 
 from sparkstorm.acking.tally import RootRange
@@ -280,7 +281,12 @@ class Coordinator:
     def statistics(self) -> Statistics:
         """How the topology stands now."""
         with self._lock:
-            return self._bookkeeper.statistics()
+            statistics, now = self._bookkeeper.statistics(), self._clock.monotonic()
+            for number, batch in sorted(self._batches.items()):
+                if batch.runs and batch.times.started is not None:
+                    secs = now - batch.times.started
+                    return replace(statistics, running_batch=number, running_secs=secs)
+            return statistics
 
     def window(self, secs: int | None = None) -> Window:
         """Return the metrics of the last 600, 10,800 or 86,400 seconds; of all time for None."""

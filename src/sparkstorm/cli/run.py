@@ -73,6 +73,7 @@ def run_topology(options: RunOptions) -> Code:
         interrupts = stack.enter_context(Interrupts())
         screen = Screen(loaded.topology)
         stack.enter_context(listening(screen, verbose=options.verbose))
+        stack.enter_context(screen.live())
         log = SparkLog(name, verbose=options.verbose)
         stack.enter_context(_kept_only_if_needed(log))
         session = _start_spark(name, options, log, screen, loaded)
@@ -83,6 +84,7 @@ def run_topology(options: RunOptions) -> Code:
             if interrupts.asked.is_set():  # a service manager may end Spark's processes, too
                 raise KeyboardInterrupt from error
             raise
+        screen.still()
         screen.summary(name, end.statistics, end.letters_at, at_end=end.at_end)
         if options.as_json:
             write_json(summary_facts(name, end.statistics, screen.secs, at_end=end.at_end))
@@ -115,8 +117,8 @@ def _start_spark(
     master = options.master
     screen.status(f"starting Spark on {master}")
     try:
-        with log.inherited():
-            session = make_session(name, master, options.spark)
+        with log.opened() as output:
+            session = make_session(name, master, options.spark, output=output)
     except SparkstormError:
         raise
     except Exception as error:
@@ -166,17 +168,18 @@ def _watch(
         checkpoint=options.checkpoint,
         taps=options.taps,
         on_tap=screen.tap,
+        on_step=screen.status,
     )
+    screen.statistics = run.statistics
     with ExitStack() as stack:
         # Stops a run that went wrong; after a good end this does nothing.
         stack.callback(run.stop, drain=False)
         interrupts.drain_first()
-        stack.enter_context(screen.live(run.statistics))
         screen.status("running")
         ended = run.wait_until_drained if options.available_now else run.await_termination
         at_end = False
         while not (interrupts.asked.is_set() or screen.reader_gone or at_end):
-            screen.tick(run.statistics())
+            screen.tick()
             at_end = ended(_LOOK_SECS)
         if interrupts.asked.is_set():
             screen.status("draining, once more Ctrl-C to stop at once")

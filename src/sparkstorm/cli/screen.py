@@ -4,7 +4,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, final
 
 from rich.console import RenderableType
@@ -28,6 +28,9 @@ __all__ = ["NoteHandler", "Screen", "listening", "progress_text"]
 _LINE_SECS = 10.0
 """How often to write a progress line without a terminal."""
 
+_LONG_SECS = 2.0
+"""From when on the running batch is shown."""
+
 _INDENT = "    "
 """Indents the further lines of a record, so that none can pass for a record of its own."""
 
@@ -49,7 +52,9 @@ class Screen:
         self._rate = _Rate()
         self._started = self._last_line = time.monotonic()
         self._status = ""
-        self._drawing = False
+        self._live: Live | None = None
+        self.statistics: Callable[[], Statistics] | None = None
+        """Tells how the run stands, once there is one."""
 
     @property
     def secs(self) -> float:
@@ -57,36 +62,45 @@ class Screen:
         return time.monotonic() - self._started
 
     def status(self, text: str) -> None:
-        """Show the run's current step beside the counts."""
+        """Show the run's current step, with the seconds so far."""
         self._status = text
-        if not (self.err.is_terminal and self._drawing):
-            self.err.print(Text(visible(text), style="dim"))
+        if self._live is None:
+            self.err.print(Text(visible(f"{self.secs:6.1f} s  {text}"), style="dim"))
 
-    def live(self, statistics: Callable[[], Statistics]) -> AbstractContextManager[object]:
+    @contextmanager
+    def live(self) -> Iterator[None]:
         """Draw the progress while the context lasts, if there is a terminal."""
         if not self.err.is_terminal:
-            return nullcontext()
-        self._drawing = True
+            yield
+            return
         spinner = Spinner("dots")
 
         def draw() -> RenderableType:
-            spinner.update(text=Text(self._progress(statistics())))
+            spinner.update(text=Text(self._progress()))
             return spinner
 
-        return Live(
+        self._live = Live(
             get_renderable=draw,
             console=self.err,
             refresh_per_second=5,
             transient=True,
             redirect_stdout=False,
         )
+        with self._live:
+            yield
 
-    def tick(self, statistics: Statistics) -> None:
+    def still(self) -> None:
+        """Draw no more progress: the run has ended."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def tick(self) -> None:
         """Write a line now and then, if there is no terminal."""
         now = time.monotonic()
         if not self.err.is_terminal and now - self._last_line >= _LINE_SECS:
             self._last_line = now
-            self.err.print(self._progress(statistics))
+            self.err.print(self._progress())
 
     def tap(self, key: StreamKey, task: int, rows: Sequence[tuple[Any, ...]]) -> None:
         """Show tuples that a tapped component emitted."""
@@ -135,10 +149,13 @@ class Screen:
         if statistics.dead_letters:
             self.err.print(visible(f"look at them: sparkstorm dead-letters list {letters_at}"))
 
-    def _progress(self, statistics: Statistics) -> str:
-        now = time.monotonic()
-        rate = self._rate.update(now, tuples_of(statistics))
-        return f"{now - self._started:6.1f} s  {self._status}: {progress_text(statistics, rate)}"
+    def _progress(self) -> str:
+        line = f"{self.secs:6.1f} s  {self._status}"
+        if self.statistics is None:
+            return line
+        statistics = self.statistics()
+        rate = self._rate.update(time.monotonic(), tuples_of(statistics))
+        return f"{line}: {progress_text(statistics, rate)}"
 
     def _show_tuple(self, key: StreamKey, values: dict[str, Any]) -> None:
         stream = "" if key.stream == "default" else f"/{key.stream}"
@@ -208,8 +225,10 @@ def listening(screen: Screen, *, verbose: bool = False) -> Iterator[None]:
 def progress_text(statistics: Statistics, rate: float) -> str:
     """Return the counts as one line.
 
-    >>> progress_text(Statistics(acked=1200, pending=3, batch_secs=0.5), 25_000)
+    >>> progress_text(Statistics(acked=1200, pending=3, batches=9, batch_secs=0.5), 25_000)
     '1,200 acked  0 failed  3 pending  25,000 tuples/s  last batch 0.50 s'
+    >>> progress_text(Statistics(pending=3, running_batch=0, running_secs=4.2), 0)
+    '0 acked  0 failed  3 pending  0 tuples/s  batch 0 runs for 4.2 s'
     """
     given_up = f"  {statistics.given_up:,} given up" if statistics.given_up else ""
     if statistics.dead_letters:
@@ -218,8 +237,19 @@ def progress_text(statistics: Statistics, rate: float) -> str:
         given_up += f"  {counted(statistics.rollbacks, 'rollback')}"
     return (
         f"{statistics.acked:,} acked  {statistics.failed:,} failed  {statistics.pending:,} pending"
-        f"{given_up}  {rate:,.0f} tuples/s  last batch {statistics.batch_secs:.2f} s"
+        f"{given_up}  {rate:,.0f} tuples/s{_last_batch(statistics)}{_running(statistics)}"
     )
+
+
+def _last_batch(statistics: Statistics) -> str:
+    return f"  last batch {statistics.batch_secs:.2f} s" if statistics.batches else ""
+
+
+def _running(statistics: Statistics) -> str:
+    """Return the running batch, if it takes long enough for people to wonder."""
+    if statistics.running_batch is None or statistics.running_secs < _LONG_SECS:
+        return ""
+    return f"  batch {statistics.running_batch} runs for {statistics.running_secs:.1f} s"
 
 
 class _Rate:

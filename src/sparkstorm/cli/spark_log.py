@@ -1,16 +1,11 @@
-"""Spark's log: a file for Spark's own messages, so the terminal shows only the topology's.
-
-The JVM and its helper processes write to the standard streams they inherit. While Spark starts, our
-streams lead to the file; afterwards only ours are restored.
-"""
+"""Spark's log: a file for Spark's own messages, so the terminal shows only the topology's."""
 
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import final
+from typing import IO, final
 
 __all__ = ["SparkLog"]
 
@@ -27,23 +22,13 @@ class SparkLog:
             self.path = Path(path)
 
     @contextmanager
-    def inherited(self) -> Iterator[None]:
-        """Lead the output of processes started within the context to the file."""
-        sys.stdout.flush()
-        sys.stderr.flush()
-        saved = os.dup(1), os.dup(2)
-        target = os.dup(2) if self.path is None else os.open(self.path, os.O_WRONLY | os.O_APPEND)
-        try:
-            os.dup2(target, 1)
-            os.dup2(target, 2)
-            yield
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            for number, stream in enumerate(saved, start=1):
-                os.dup2(stream, number)
-                os.close(stream)
-            os.close(target)
+    def opened(self) -> Iterator[IO[bytes] | None]:
+        """Open the file for the JVM and the processes that it starts; None means stderr."""
+        if self.path is None:
+            yield None
+            return
+        with self.path.open("ab") as file:
+            yield file
 
     def discard(self) -> None:
         """Remove the file: after a good run nobody needs it."""

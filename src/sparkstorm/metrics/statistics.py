@@ -83,6 +83,8 @@ class Statistics:
         batches: committed batches.
         batch_secs: duration of the last batch.
         batch_messages: messages of the last batch.
+        running_batch: the number of the batch that Spark runs now; None if there is none.
+        running_secs: for how long it has been running.
         components: counts by component and task.
         partitions: the progress of each partition of a partitioned spout, by spout.
         timings: where the time of the last batches went, the newest last.
@@ -103,6 +105,8 @@ class Statistics:
     batches: int = 0
     batch_secs: float = 0.0
     batch_messages: int = 0
+    running_batch: int | None = None
+    running_secs: float = 0.0
     components: dict[str, dict[int, TaskMetrics]] = field(default_factory=dict)
     partitions: dict[str, tuple[PartitionStatistics, ...]] = field(default_factory=dict)
     timings: tuple[BatchTiming, ...] = ()

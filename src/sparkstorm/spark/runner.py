@@ -5,7 +5,7 @@ Read :func:`submit` first. Each step stands for a module without knowledge of ot
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
 
@@ -48,6 +48,9 @@ __all__ = ["submit"]
 _logger = logger_of(__name__)
 
 
+def _nothing(step: str) -> None: ...
+
+
 def submit(
     topology: Topology,
     *,
@@ -58,6 +61,7 @@ def submit(
     checkpoint: str | os.PathLike[str] | None = None,
     taps: Iterable[str] = (),
     on_tap: Tap | None = None,
+    on_step: Callable[[str], None] = _nothing,
 ) -> Run:
     """Start a topology on Spark and return the handle of its run.
 
@@ -73,6 +77,7 @@ def submit(
         taps: components whose emitted tuples are handed to ``on_tap``.
         on_tap: called with (stream, task, tuples) for each committed batch. An error that it
             raises is logged, and the run goes on.
+        on_step: called with the name of each step of the start, which takes seconds in all.
 
     Raises:
         SparkstormError: a setting, the environment or the checkpoint does not fit; nothing runs.
@@ -88,10 +93,12 @@ def submit(
         if session is None:
             ahead = None if checkpoint is None else os.fspath(checkpoint)
             check_ahead(topology, ahead, name=name, config=settings, taps=taps)
+            on_step("starting Spark")
             session = make_session(name, master)
             parts.callback(stop_session, session)
         else:
             check_given(session)
+        on_step("checking the topology and its checkpoint")
         warm_workers(session)
         parts.enter_context(Jvm(session).told_if_gone())
         # 2. the checkpoint: no other driver may write to it from now on
@@ -106,8 +113,10 @@ def submit(
             partitions=spark_parallelism(session),
             taps=taps,
         )
+        on_step("checking Spark")
         check_spark(session, plan)
         # 4. the driver's parts, the spouts and the query
+        on_step("opening the spouts and starting the query")
         run = _start(plan, session, place, parts, on_tap=on_tap)
         run.own(parts)
         return run

@@ -52,8 +52,8 @@ def read_state(options: StateOptions) -> Iterator[Iterator[StateRow]]:
 
     _check_folder(options.checkpoint)
     log = SparkLog(options.name, verbose=options.verbose)
-    with log.inherited():
-        session = make_session("sparkstorm-state", "local[2]")
+    with log.opened() as output:
+        session = make_session("sparkstorm-state", "local[2]", output=output)
     try:
         manifest = Manifest.read(open_files(options.checkpoint, session))
         kept = _kept(manifest, options)

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
@@ -84,7 +84,11 @@ def is_local(master: str) -> bool:
 
 
 def make_session(
-    name: str, master: str = "local[*]", conf: Mapping[str, str] | None = None
+    name: str,
+    master: str = "local[*]",
+    conf: Mapping[str, str] | None = None,
+    *,
+    output: IO[bytes] | None = None,
 ) -> SparkSession:
     """Start Spark with sparkstorm's settings.
 
@@ -92,6 +96,7 @@ def make_session(
         name: the application's name.
         master: where Spark runs.
         conf: more settings of Spark, which have the last word.
+        output: gets the messages of Spark's JVM and its processes; None for stdout and stderr.
 
     Raises:
         EnvironmentFault: Java is missing or too old, or its temporary files have too long a path.
@@ -110,7 +115,7 @@ def make_session(
     if is_local(master):  # a remote executor needs its daemon before it has our package
         settings.setdefault("spark.python.daemon.module", _DAEMON)
     made = SparkConf().setAppName(name).setMaster(with_retries(master)).setAll([*settings.items()])
-    session = _started(made)
+    session = _started(made, output)
     session.sparkContext.setLogLevel("ERROR")
     if is_local(master):
         write_no_crc_files(session)
@@ -136,11 +141,12 @@ def java_options(java: str) -> list[str]:
     ]
 
 
-def _started(conf: SparkConf) -> SparkSession:
+def _started(conf: SparkConf, output: IO[bytes] | None) -> SparkSession:
     """Start the JVM, in a session of its own: a signal to our process group is ours alone."""
+    streams = {"start_new_session": True, "stdout": output, "stderr": output}
     others = _children()
     try:
-        gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
+        gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
         context = SparkContext(conf=conf, gateway=gateway)
         return SparkSession(context)
     except KeyboardInterrupt:  # half a start is of no use to anybody
