@@ -215,7 +215,8 @@ def ends_of(data: bytes, encoding: str) -> NDArray[np.bool_]:
     [False, True, False]
     """
     unit = unit_of(encoding)
-    return np.equal(np.frombuffer(data, unit, len(data) // unit.itemsize), 10)
+    found: NDArray[np.bool_] = np.frombuffer(data, unit, len(data) // unit.itemsize) == 10
+    return found
 
 
 def has_open_line(data: bytes, encoding: str) -> bool:
