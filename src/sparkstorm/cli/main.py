@@ -99,8 +99,8 @@ def run(
         typer.Option(
             "--checkpoint",
             metavar="DIR",
-            help="Folder that keeps progress and state over restarts. Without one, a failed message "
-            "is tried again three times at most, unless -c max_retries says otherwise.",
+            help="Folder that keeps progress and state over restarts. Without one, a failed "
+            "message is tried again three times at most, unless -c max_retries says otherwise.",
             show_default="a temporary one",
         ),
     ] = None,
