@@ -73,7 +73,8 @@ def run_topology(options: RunOptions) -> Code:
         session = _start_spark(name, options.master, log, screen, loaded)
         stack.callback(_stop_spark, session)
         end = _watch(name, config, loaded, session, screen, options)
-    screen.summary(name, end.statistics, end.letters_at, at_end=end.at_end)
+        screen.summary(name, end.statistics, end.letters_at, at_end=end.at_end)
+        _keep_classes(session, screen)
     _close_stdout(screen)
     return Code.UNDONE if undone(end.statistics) else Code.DONE
 
@@ -113,6 +114,17 @@ def _start_spark(
     if not is_local(master):
         _ship_modules(session, loaded)
     return session
+
+
+def _keep_classes(session: Any, screen: Screen) -> None:
+    """Make the archive of Java's classes, if there is none yet."""
+    from sparkstorm.java import find_java
+    from sparkstorm.spark.driver.class_archive import ClassArchive
+
+    archive = ClassArchive.find(find_java())
+    if archive is not None and archive.can_be_made:
+        screen.status("keeping Java's classes, so that the next start is quicker (once)")
+        archive.make(session)
 
 
 def _stop_spark(session: Any) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from sparkstorm.errors import ConfigError, EnvironmentFault
-from sparkstorm.java import find_java
+from sparkstorm.java import find_java, is_hotspot
+from sparkstorm.spark.driver.class_archive import ClassArchive
 from sparkstorm.spark.internals import (
     LOCAL_FILE_MANAGER,
     ROCKSDB_PROVIDER,
@@ -24,6 +25,7 @@ __all__ = [
     "SQL_SETTINGS",
     "check_given",
     "is_local",
+    "java_options",
     "make_session",
     "query_session",
     "running_session",
@@ -80,7 +82,7 @@ def make_session(name: str, master: str = "local[*]") -> SparkSession:
     Raises:
         EnvironmentFault: Java is missing or too old, or its temporary files have too long a path.
     """
-    find_java()
+    java = find_java()
     # Spark would start workers with the first python3 on the PATH, which may lack our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = (
@@ -91,6 +93,8 @@ def make_session(name: str, master: str = "local[*]") -> SparkSession:
     )
     for key, (value, _) in CORE_SETTINGS.items():
         builder = builder.config(key, value)
+    # Before the user's own extraJavaOptions, which so have the last word.
+    builder = builder.config("spark.driver.defaultJavaOptions", " ".join(java_options(java)))
     if is_local(master):  # a remote executor needs its daemon before it has our package
         builder = builder.config("spark.python.daemon.module", _DAEMON)
     session = _started(builder)
@@ -98,6 +102,25 @@ def make_session(name: str, master: str = "local[*]") -> SparkSession:
     if is_local(master):
         write_no_crc_files(session)
     return session
+
+
+def java_options(java: str) -> list[str]:
+    """Return the options for a quick start of the driver's Java.
+
+    A start is busy with Java's compilers and class loader. The slow compiler (C2) begins ten times
+    later than by default: a long run still gets all of it, and a short run does not wait for it.
+    """
+    if not is_hotspot(java):
+        return []
+    archive = ClassArchive.find(java)
+    return [
+        "-XX:+IgnoreUnrecognizedVMOptions",
+        "-XX:Tier4InvocationThreshold=50000",
+        "-XX:Tier4MinInvocationThreshold=6000",
+        "-XX:Tier4CompileThreshold=150000",
+        "-XX:Tier4BackEdgeThreshold=400000",
+        *(archive.options() if archive is not None else []),
+    ]
 
 
 def _started(builder: Any) -> SparkSession:
