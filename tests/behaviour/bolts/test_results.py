@@ -173,7 +173,7 @@ class Rows(ss.PartitionedSpout):
     outputs = "x string, y string"
     planned = False
 
-    def __init__(self, key: str = "list", **methods: Any) -> None:
+    def __init__(self, key: str, **methods: Any) -> None:
         self.key = key
         vars(self).update({name: lambda *_, work=work: work() for name, work in methods.items()})
 
@@ -197,7 +197,7 @@ def test_a_partitioned_spout_that_returns_its_work_stops_the_run(
     """As one in the driver."""
     with (
         pytest.raises(ComponentError, match=f"{method} returned a generator, which nobody runs"),
-        run_locally(wired(Picky(), Rows(**{method: later}))) as play,
+        run_locally(wired(Picky(), Rows("list", **{method: later}))) as play,
     ):
         play.drain()
 

@@ -78,7 +78,7 @@ MISTAKES: dict[str, Any] = {
 }
 
 WORLDS: dict[str, Any] = {
-    "a key that is not there": Uses(lambda me, tup: {}["a"]),
+    "a key that is not there": Uses(lambda me, tup: {"b": 1}["a"]),
     "a connection that is None": Uses(lambda me, tup: None.cursor),  # type: ignore[attr-defined]
     "a connection that is away": Uses(lambda me, tup: Path("/nowhere/at/all").read_text()),
     "a broken text": Uses(lambda me, tup: json.loads("{")),

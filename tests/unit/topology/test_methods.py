@@ -221,7 +221,9 @@ def test_methods_of_the_users_own_are_theirs() -> None:
 class Later(ss.CustomGrouping):
     """A grouping that waits."""
 
-    async def choose_tasks(self, values: Any, tasks: Any, sequence: int) -> Any:
+    async def choose_tasks(  # type: ignore[override]
+        self, values: Any, tasks: Any, sequence: int
+    ) -> Any:
         return tasks
 
 
