@@ -53,6 +53,7 @@ ON_SPARK: dict[str, set[str]] = {
         "test_basic_topology[spark]",
         "test_inactive_topology[spark]",
     },
+    "test_text_files": {"test_a_packed_file_is_read_as_text[spark-gz]"},
     "test_ticks": {"test_data_and_ticks_go_together[spark]"},
     "test_tracking": {
         "test_attempts_grow[spark]",

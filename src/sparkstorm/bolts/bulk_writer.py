@@ -2,7 +2,7 @@
 
 import traceback
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sparkstorm.components.bolt import Bolt
 from sparkstorm.components.collector import BoltCollector
@@ -10,6 +10,7 @@ from sparkstorm.components.context import TaskContext
 from sparkstorm.components.stateful import State, StatefulBolt
 from sparkstorm.config import Config
 from sparkstorm.errors import ConfigError, TopologyError
+from sparkstorm.texts.user_errors import refuse_work
 from sparkstorm.tuples import Tuple
 
 __all__ = ["BulkWriterBolt", "HoldingBulkWriterBolt"]
@@ -44,12 +45,13 @@ class _Writer(Bolt):
     def _flush(self, tuples: Sequence[Tuple]) -> None:
         if not tuples:
             return
+        write: Callable[..., object] = self.write
         try:
-            self.write(tuples)
+            refuse_work(write(tuples), "write")
         except Exception as error:  # noqa: BLE001 - user code: what it should have written fails
             self.collector.report_error("".join(traceback.format_exception(error)))
             for tup in tuples:
-                self.collector.fail(tup, f"write: {type(error).__name__}: {error}")
+                self.collector.fail(tup, error)
         else:
             for tup in tuples:
                 self.collector.ack(tup)

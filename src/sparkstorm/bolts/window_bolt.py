@@ -3,7 +3,7 @@
 import sys
 import traceback
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ from sparkstorm.components.wiring import Wiring
 from sparkstorm.config import Config
 from sparkstorm.errors import ConfigError, TopologyError, TrackingError
 from sparkstorm.streams import declare
+from sparkstorm.texts.user_errors import refuse_result
 from sparkstorm.tuples import Tuple
 
 __all__ = ["Window", "WindowBolt"]
@@ -283,13 +284,14 @@ class WindowBolt(StatefulBolt):
             tuples.sort(key=lambda tup: _micros_of(tup[field]))
         window = Window(key, start, end, tuples)
         try:
-            self.execute_window(window, _WindowCollector(self.collector, tuples))
+            execute_window: Callable[..., object] = self.execute_window
+            collector = _WindowCollector(self.collector, tuples)
+            refuse_result(execute_window(window, collector), "execute_window")
         except Exception as error:  # noqa: BLE001 - user code: the window fails, the others go on
             self.collector.report_error("".join(traceback.format_exception(error)))
-            reason = f"execute_window: {type(error).__name__}: {error}"
             for tup in tuples:
                 with suppress(TrackingError):  # the bolt itself has failed the tuple
-                    self.collector.fail(tup, reason)
+                    self.collector.fail(tup, error)
 
     def _reject(self, tup: Tuple) -> None:
         if self.late_stream is not None:

@@ -82,7 +82,7 @@ def _root(
 
 @app.command(
     epilog="Example: [bold]sparkstorm run examples/word_count.py --available-now "
-    "-c max_retries=3 --tap count -- book.txt[/]"
+    "-c max_retries=0 --tap count -- book.txt[/]"
 )
 def run(
     target: Target,
@@ -98,7 +98,8 @@ def run(
         typer.Option(
             "--checkpoint",
             metavar="DIR",
-            help="Folder that keeps progress and state over restarts.",
+            help="Folder that keeps progress and state over restarts. Without one, a failed "
+            "message is tried again three times at most, unless -c max_retries says otherwise.",
             show_default="a temporary one",
         ),
     ] = None,

@@ -16,7 +16,7 @@ from sparkstorm.cli.edge import Code
 from sparkstorm.cli.interrupts import Interrupts
 from sparkstorm.cli.loading import Loaded, load
 from sparkstorm.cli.screen import Screen, listening
-from sparkstorm.cli.settings import parse_settings
+from sparkstorm.cli.settings import run_settings
 from sparkstorm.cli.spark_log import SparkLog
 from sparkstorm.cli.summary import summary_facts, undone
 from sparkstorm.cli.terminal import leave_unread, write_json
@@ -63,7 +63,7 @@ def run_topology(options: RunOptions) -> Code:
     3. run the topology until it is done or asked to stop, then drain
     4. print a summary of the end
     """
-    config = parse_settings(options.settings)
+    config = run_settings(options.settings, checkpoint=options.checkpoint)
     loaded = load(options.target, options.args)
     name = loaded.name if options.name is None else options.name
     check_ahead(loaded.topology, options.checkpoint, name=name, config=config, taps=options.taps)

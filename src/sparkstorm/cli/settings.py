@@ -6,7 +6,28 @@ from sparkstorm.config import Config
 from sparkstorm.errors import ConfigError
 from sparkstorm.texts.credentials import holds_secret, looks_secret
 
-__all__ = ["parse_settings", "spark_settings"]
+__all__ = ["parse_settings", "run_settings", "spark_settings"]
+
+_TRIES_AGAIN = 3
+"""How often a trial tries a failed message again: some four seconds until the dead letter."""
+
+
+def run_settings(pairs: Iterable[str], *, checkpoint: str | None) -> Config:
+    """Build the configuration of ``sparkstorm run``.
+
+    Without a checkpoint a run is a trial: a message is soon given up, if no setting says otherwise.
+    By the defaults of ``submit``, made for outages, a mistake would take half an hour to show.
+
+    >>> run_settings([], checkpoint=None).max_retries
+    3
+
+    Raises:
+        ConfigError: names the key or value at fault.
+    """
+    config = parse_settings(pairs)
+    if checkpoint is not None or "max_retries" in config.model_fields_set:
+        return config
+    return config.override({"max_retries": _TRIES_AGAIN})
 
 
 def parse_settings(pairs: Iterable[str]) -> Config:

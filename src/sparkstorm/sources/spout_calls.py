@@ -5,14 +5,14 @@ from contextlib import contextmanager
 
 from sparkstorm.clock import Clock
 from sparkstorm.components.context import TaskContext
-from sparkstorm.components.spout import Spout
+from sparkstorm.components.spout import PartitionedSpout, Spout
 from sparkstorm.errors import ComponentError, SparkstormError, SpoutConnectionError
 from sparkstorm.planning.plan import Plan
 from sparkstorm.texts.credentials import untold
-from sparkstorm.texts.user_errors import message_of, refuse_result
+from sparkstorm.texts.user_errors import message_of, refuse_result, refuse_work
 from sparkstorm.topology.wiring import wiring_of
 
-__all__ = ["calling", "context_of", "next_tuple_of", "opening"]
+__all__ = ["calling", "context_of", "next_tuple_of", "opening", "run_method"]
 
 
 @contextmanager
@@ -63,6 +63,17 @@ def next_tuple_of(spout: Spout) -> None:
     # The declared result is None, which a user's method may not know.
     result: object = spout.next_tuple()
     refuse_result(result, "next_tuple")
+
+
+def run_method(spout: Spout | PartitionedSpout, method: str, *given: object) -> None:
+    """Call a method of a spout that does something and returns nothing.
+
+    Raises:
+        EmitError: the method returned the work, as a generator or coroutine, and did nothing.
+    """
+    result = getattr(spout, method)(*given)
+    if result is not None:
+        refuse_work(result, method)
 
 
 def context_of(plan: Plan, component: str, task: int, clock: Clock) -> TaskContext:

@@ -1,11 +1,13 @@
 """The IteratorSpout: any Python iterable as a spout."""
 
+import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, final
 
 from sparkstorm.components.collector import SpoutCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.config import Config
+from sparkstorm.errors import ConfigError
 from sparkstorm.spouts.replaying import ReplayingSpout
 from sparkstorm.streams import Outputs
 
@@ -23,11 +25,23 @@ class IteratorSpout(ReplayingSpout):
 
     A tuple or list is a row of values; any other item is a row of one value. After a restart of the
     driver the spout starts from the beginning, since an iterable has no position to return to.
+
+    Raises:
+        ConfigError: the items are an iterator, or an async function.
     """
 
     def __init__(
         self, items: Iterable[Any] | Callable[[], Iterable[Any]], outputs: Outputs = ("value",)
     ) -> None:
+        if inspect.iscoroutinefunction(items) or inspect.isasyncgenfunction(items):
+            raise ConfigError(
+                "items is an async function, which nobody awaits: give a function with def"
+            )
+        if isinstance(items, Iterator):
+            raise ConfigError(
+                f"items is a {type(items).__name__}, which can be gone through once, and sent "
+                f"nowhere: give the function that makes one, or a list"
+            )
         self.outputs = outputs
         self._items = items
 

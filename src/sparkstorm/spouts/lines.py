@@ -1,24 +1,43 @@
 """The LinesSpout: lines of text files, read by the executors."""
 
 import glob
-import itertools
+import lzma
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, final
 
+import numpy as np
 import pyarrow as pa
 
 from sparkstorm.components.context import TaskContext
-from sparkstorm.components.spout import EXPIRED, Expired, PartitionedSpout, Split
+from sparkstorm.components.spout import (
+    EXPIRED,
+    Expired,
+    Messages,
+    PartitionedSpout,
+    ReadItem,
+    Split,
+    Unreadable,
+)
 from sparkstorm.config import Config
 from sparkstorm.errors import SpoutConnectionError
+from sparkstorm.spouts.text_files import (
+    BLOCK,
+    Form,
+    Unpacked,
+    ends_of,
+    form_of,
+    has_open_line,
+    lines_of,
+    plain_name,
+    read_bytes,
+    unit_of,
+)
 from sparkstorm.streams import Outputs
 
 __all__ = ["LinesSpout"]
-
-_BLOCK = 4 * 1024 * 1024
 
 
 @final
@@ -30,24 +49,42 @@ class LinesSpout(PartitionedSpout):
             driver and every executor. Every file belongs to one task, the same task in every run,
             whichever other files there are.
         field: the name of the only field, a string without the line's end.
+        encoding: the encoding of the texts, by Python's name: ``"cp1252"``, ``"utf-16"``. A byte
+            order mark at a file's beginning tells which Unicode encoding the file has. The mark is
+            no part of the first line.
 
-    The driver only looks for line ends; the executors read. Bytes outside UTF-8 become U+FFFD. A
-    restart goes on after the last acks, even if files have come or gone meanwhile.
+    The driver only looks for line ends; the executors read. A line that cannot be decoded becomes a
+    dead letter, with the line's bytes as ``source["bytes"]``. A restart goes on after the last
+    acks, even if files have come or gone meanwhile.
 
-    The spout looks for files once, at the start. A program may append whole lines to a file while
-    the spout reads it. Text after the last line end is a message too, since many files end without
-    one; text appended to such a line later is a further message. You may delete a file once all its
-    lines are acked. A file deleted earlier ends the run.
+    Files packed by gzip, bzip2, xz or zstd are unpacked, whatever their names. Nobody can begin to
+    read in the middle of such a file: the driver and each worker process unpack the whole file
+    once, and once more for lines that are tried again. Give large data as many packed files, or
+    unpacked.
+
+    The spout looks for files once, at the start. A program may append whole lines to a file that is
+    not packed while the spout reads it. Text after the last line end is a message too, since many
+    files end without one; text appended to such a line later is a further message. You may delete a
+    file once all its lines are acked. A file deleted earlier ends the run.
+
+    Raises:
+        ConfigError: the encoding is unknown, or has line ends of its own.
     """
 
     replayable = True
 
-    def __init__(self, *paths: str | os.PathLike[str], field: str = "sentence") -> None:
+    def __init__(
+        self, *paths: str | os.PathLike[str], field: str = "sentence", encoding: str = "utf-8"
+    ) -> None:
         self.outputs: Outputs = f"{field} string"
         self._field = field
+        self._encoding = plain_name(encoding)
         self._patterns = [os.fspath(path) for path in paths]
         self._cursors: dict[str, tuple[int, int]] = {}
         self._sizes: dict[str, int] = {}
+        self._forms: dict[str, Form] = {}
+        self._unpacked: Unpacked | None = None
+        self._ended: set[str] = set()
 
     def open(self, config: Config, context: TaskContext) -> None:
         """Find the files of this task."""
@@ -58,40 +95,57 @@ class LinesSpout(PartitionedSpout):
             for path, size in self._find().items()
             if _place_of(path, tasks) == context.task_index
         }
+        for path in self._sizes:
+            self._form(path)
+
+    def close(self) -> None:
+        """Close the packed file that is being planned."""
+        if self._unpacked is not None:
+            self._unpacked.close()
+            self._unpacked = None
 
     def plan(self, limit: int) -> list[Split]:
         """Return the next lines of the first file with lines left."""
         for path in self._sizes:
             if self._has_more(path):
-                offset, line = self._cursor(path)
-                with _reading(path):
-                    end, count = _after_lines(path, offset, limit)
-                self._cursors[path] = (end, line + count)
-                data = {"path": path, "offset": offset, "end": end, "line": line}
-                return [Split(count=count, data=data, size=end - offset)]
+                split = self._next_lines(path, limit)
+                if split.count:
+                    return [split]
         return []
 
-    def read(self, split: Split) -> Iterable[Sequence[Any] | Expired | None]:
-        """Read the lines of a split as one record batch.
+    def read(self, split: Split) -> Iterable[ReadItem | pa.RecordBatch]:
+        """Read the lines of a split at once.
 
         Lines missing since the plan, because the file was cut short, have expired.
         """
-        with open(split.data["path"], "rb") as file:
-            file.seek(split.data["offset"])
-            data = file.read(split.data["end"] - split.data["offset"])
-        lines = data.decode("utf-8", "replace").split("\n")
-        if data.endswith(b"\n"):
-            # The text after the last line end is empty: no line.
-            lines.pop()
-        if b"\r\n" in data:
+        data, encoding = _content(split), split.data["encoding"]
+        missing = len(data) < split.data["end"] - split.data["offset"]
+        try:
+            lines = data.decode(encoding).split("\n")
+            unfit: dict[int, Expired | Unreadable] = {}
+        except UnicodeDecodeError:
+            lines, unfit = self._decoded(split, lines_of(data, encoding))
+        # No line follows the last line end. A line cut in its middle has expired.
+        if missing or not has_open_line(data, encoding):
+            lines = lines[: np.count_nonzero(ends_of(data, encoding))]
+        if b"\r" in data:
             lines = [line.removesuffix("\r") for line in lines]
-        if len(data) < split.data["end"] - split.data["offset"]:
-            # The last line may be cut in its middle, so it has expired, too.
-            whole = data.count(b"\n")
-            yield from ((line,) for line in lines[:whole])
-            yield from itertools.repeat(EXPIRED, split.to_read - whole)
+        if not unfit and not missing:
+            yield pa.record_batch([pa.array(lines, pa.string())], [self._field])
             return
-        yield pa.record_batch([pa.array(lines, pa.string())], [self._field])
+        unfit |= dict.fromkeys(range(len(lines), split.to_read), EXPIRED)
+        positions = [n for n in range(min(len(lines), split.to_read)) if n not in unfit]
+        yield Messages(
+            positions=positions,
+            columns={self._field: [lines[n] for n in positions]},
+            unfit={n: why for n, why in unfit.items() if n < split.to_read},
+        )
+
+    def origins(self, split: Split) -> Sequence[Mapping[str, Any]]:
+        """Return the bytes of the lines that cannot be decoded."""
+        lines = lines_of(_content(split), split.data["encoding"])
+        _, unfit = self._decoded(split, lines)
+        return [{"bytes": lines[n]} if n in unfit else {} for n in split.only or ()]
 
     def msg_id(self, split: Split, position: int) -> tuple[str, int]:
         """Return the file and the number of the line, from 1."""
@@ -113,19 +167,79 @@ class LinesSpout(PartitionedSpout):
     def _cursor(self, path: str) -> tuple[int, int]:
         return self._cursors.get(path, (0, 0))
 
+    def _form(self, path: str) -> Form:
+        """Return how a file is written, as soon as the file has a first byte."""
+        form = self._forms.get(path)
+        if form is None:
+            with _reading(path):
+                form = form_of(path, self._encoding)
+            if self._sizes[path]:
+                self._forms[path] = form
+        return form
+
     def _has_more(self, path: str) -> bool:
-        """Return whether a file has unplanned bytes; a file planned to its end may be gone."""
-        offset, line = self._cursor(path)
+        """Return whether a file may have unplanned lines; a file planned to its end may be gone."""
         with _reading(path):
             try:
                 self._sizes[path] = os.path.getsize(path)
             except FileNotFoundError as error:
-                if offset < self._sizes[path]:
+                if self._is_left(path):
                     raise SpoutConnectionError(
-                        f"{path!r} is gone, and was read only up to line {line:,}. Put it back, "
-                        f"and start the topology again"
+                        f"{path!r} is gone, and was read only up to line "
+                        f"{self._cursor(path)[1]:,}. Put it back, and start the topology again"
                     ) from error
-        return offset < self._sizes[path]
+        return self._is_left(path)
+
+    def _is_left(self, path: str) -> bool:
+        if path in self._forms and self._forms[path].packing:
+            return path not in self._ended
+        return self._cursor(path)[0] < self._sizes[path]
+
+    def _next_lines(self, path: str, limit: int) -> Split:
+        """Plan up to ``limit`` lines of a file; none if only a mark was left, or a packed end."""
+        form, (offset, line) = self._form(path), self._cursor(path)
+        offset = max(offset, form.mark)
+        with _reading(path):
+            end, count = _after_lines(self._reader(path, form), form.encoding, offset, limit)
+        if count < limit:
+            self._ended.add(path)
+        self._cursors[path] = (end, line + count)
+        data = {
+            "path": path,
+            "offset": offset,
+            "end": end,
+            "line": line,
+            "packing": form.packing,
+            "encoding": form.encoding,
+        }
+        return Split(count=count, data=data, size=end - offset)
+
+    def _reader(self, path: str, form: Form) -> Callable[[int, int], bytes]:
+        """Return a function that reads a file; the packed file in work stays open."""
+        if not form.packing:
+            return lambda offset, size: read_bytes(path, "", offset, size)
+        if self._unpacked is None or self._unpacked.of[0] != path:
+            self.close()
+            self._unpacked = Unpacked(path, form.packing)
+        return self._unpacked.read
+
+    def _decoded(
+        self, split: Split, lines: Sequence[bytes]
+    ) -> tuple[list[str], dict[int, Expired | Unreadable]]:
+        """Decode each line alone; return the texts, and the lines that have none."""
+        texts: list[str] = []
+        unfit: dict[int, Expired | Unreadable] = {}
+        for number, line in enumerate(lines):
+            try:
+                texts.append(line.decode(split.data["encoding"]))
+            except UnicodeDecodeError as error:
+                texts.append("")
+                unfit[number] = Unreadable(
+                    f"line {split.data['line'] + number + 1:,} of {split.data['path']!r} is not "
+                    f"{error.encoding}: {error.reason} at byte {error.start}. If the file has "
+                    f"another encoding, give it: LinesSpout(…, encoding='cp1252'), say"
+                )
+        return texts, unfit
 
     def _find(self) -> dict[str, int]:
         """Return the files of all tasks, with their sizes."""
@@ -160,28 +274,41 @@ def _reading(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if error.errno is None:  # what the unpackers raise by themselves
+            raise _damaged(path, error) from error
         raise SpoutConnectionError(
             f"cannot read {path!r}: {error.strerror or error}. Give a file that exists and that "
             f"this user may read"
         ) from error
+    except (EOFError, lzma.LZMAError, zlib.error) as error:
+        raise _damaged(path, error) from error
 
 
-def _after_lines(path: str, offset: int, limit: int) -> tuple[int, int]:
-    """Return the offset after at most ``limit`` lines, and the number of lines."""
-    count, last = 0, b"\n"
-    with open(path, "rb") as file:
-        file.seek(offset)
-        while block := file.read(_BLOCK):
-            ends = block.count(b"\n")
-            if count + ends >= limit:
-                return offset + _nth_end(block, limit - count), limit
-            count, offset, last = count + ends, offset + len(block), block[-1:]
-    return offset, count + (last != b"\n")
+def _damaged(path: str, error: Exception) -> SpoutConnectionError:
+    return SpoutConnectionError(
+        f"cannot unpack {path!r}: {error}. The file is damaged or not whole: give a whole one"
+    )
 
 
-def _nth_end(block: bytes, number: int) -> int:
-    """Return the position after the n-th line end of a block."""
-    position = 0
-    for _ in range(number):
-        position = block.index(b"\n", position) + 1
-    return position
+def _content(split: Split) -> bytes:
+    """Return the bytes of a split, fewer if the file was cut short."""
+    data = split.data
+    return read_bytes(data["path"], data["packing"], data["offset"], data["end"] - data["offset"])
+
+
+def _after_lines(
+    read: Callable[[int, int], bytes], encoding: str, offset: int, limit: int
+) -> tuple[int, int]:
+    """Return the offset after at most ``limit`` lines, and the number of lines.
+
+    Fewer lines than ``limit`` are there at the end of the file only.
+    """
+    count, last = 0, b""
+    while block := read(offset, BLOCK):
+        ends = ends_of(block, encoding)
+        number = int(np.count_nonzero(ends))
+        if count + number >= limit:
+            units = int(np.flatnonzero(ends)[limit - count - 1]) + 1
+            return offset + units * unit_of(encoding).itemsize, limit
+        count, offset, last = count + number, offset + len(block), block
+    return offset, count + has_open_line(last, encoding)

@@ -1,7 +1,6 @@
 """The bolt of a task: its copy, its collector, its context, its state and its attributes."""
 
 import os
-import traceback
 from typing import Any, final
 
 import cloudpickle
@@ -20,7 +19,7 @@ from sparkstorm.tasks.collectors.emission import BasicEmission, BoltEmission
 from sparkstorm.tasks.collectors.outbox import Outbox, make_outboxes
 from sparkstorm.tasks.receivers import Receivers
 from sparkstorm.tasks.report import Report
-from sparkstorm.texts.user_errors import USER_ERRORS, message_of
+from sparkstorm.texts.user_errors import USER_ERRORS, message_of, place_of, refuse_work
 from sparkstorm.topology.wiring import wiring_of
 
 __all__ = ["BoltInstance"]
@@ -101,14 +100,14 @@ class BoltInstance:
     def _prepared(self) -> AttributeGuard | AttributeKeeper:
         bolt: Any = self.bolt
         bolt.context = self.context
+        given: list[object] = [self.context.config, self.context]
         try:
-            if isinstance(bolt, Bolt) and isinstance(self.emission, BoltEmission):
+            if isinstance(self.bolt, Bolt):
                 bolt.collector = self.emission
-                bolt.prepare(self.context.config, self.context, self.emission)
-            else:
-                bolt.prepare(self.context.config, self.context)
-            if isinstance(bolt, StatefulBolt) and self.state is not None:
-                bolt.init_state(self.state)
+                given.append(self.emission)
+            refuse_work(bolt.prepare(*given), "prepare")
+            if isinstance(self.bolt, StatefulBolt) and self.state is not None:
+                refuse_work(bolt.init_state(self.state), "init_state")
             if bolt.stateful and self.state is not None:
                 return AttributeKeeper(self._component, bolt, self.state.attributes)
             return AttributeGuard(self._component, bolt)
@@ -116,8 +115,6 @@ class BoltInstance:
             raise self._cannot_prepare(error) from error
 
     def _cannot_prepare(self, error: BaseException) -> ComponentError:
-        where = traceback.extract_tb(error.__traceback__)[-1]
         return ComponentError(
-            f"bolt {self._component!r} could not be prepared: {message_of(error)} "
-            f"({where.filename}, line {where.lineno})"
+            f"bolt {self._component!r} could not be prepared: {message_of(error)}{place_of(error)}"
         )

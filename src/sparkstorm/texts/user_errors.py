@@ -21,8 +21,10 @@ __all__ = [
     "is_of_call",
     "is_of_value",
     "message_of",
+    "place_of",
     "reason_of",
     "refuse_result",
+    "refuse_work",
     "users_line",
     "words_of",
 ]
@@ -113,6 +115,12 @@ def users_line(trace: str) -> str:
     return (own or others or [""])[-1]
 
 
+def place_of(error: BaseException) -> str:
+    """Return the user's line that raised an error, in parentheses behind a space, or no text."""
+    where = users_line("".join(traceback.format_tb(error.__traceback__)))
+    return f" ({where})" if where else ""
+
+
 def message_of(error: BaseException) -> str:
     """Return the type and the text of an error, cut to a readable length.
 
@@ -154,28 +162,46 @@ def refuse_result(result: Any, method: str = "execute") -> None:
     """
     if result is None:
         return
+    refuse_work(result, method)
+    raise EmitError(
+        f"{method} returned {shown(result)}, which nobody uses: emit with the collector instead of "
+        f"return"
+    )
+
+
+def refuse_work(result: Any, method: str) -> None:
+    """Raise if a method returned work instead of doing it: nobody would do the work.
+
+    Any other result of a method without one does no harm, and is dropped.
+
+    Raises:
+        EmitError: the result is a generator, a coroutine or anything else to be awaited.
+    """
     kind = type(result)
+    if result is None or not issubclass(kind, Generator | AsyncGenerator | Awaitable):
+        return
     if issubclass(kind, Coroutine):
         result.close()  # else Python warns about a coroutine without an await
     if issubclass(kind, Generator | AsyncGenerator):
-        why = f"a {kind.__name__}, which nobody runs: emit with the collector instead of yield"
-    elif not issubclass(kind, Awaitable):
-        why = f"{shown(result)}, which nobody uses: emit with the collector instead of return"
+        why = "which nobody runs: emit with the collector instead of yield"
     elif method == "execute":
-        why = f"a {kind.__name__}, which nobody awaits: declare execute itself with async def"
+        why = "which nobody awaits: declare execute itself with async def"
     else:
-        why = f"a {kind.__name__}, which nobody awaits: only execute may be async"
-    raise EmitError(f"{method} returned {why}")
+        why = "which nobody awaits: only execute may be async"
+    raise EmitError(f"{method} returned a {kind.__name__}, {why}")
 
 
 def is_mistake(error: BaseException) -> bool:
     """Whether an error is a mistake in the program, so that another try is of no use.
 
     Mistakes are a wrong use of our own methods, which they refuse, and names that do not exist.
-    Other errors of user code may be the world's, even an AttributeError: a connection that is away
-    is often None.
+    Other errors of user code may be the world's, even an AttributeError of another object: a
+    connection that is away is often None.
     """
     if isinstance(error, ComponentError | NameError | ImportError | NotImplementedError):
+        return True
+    # A name that a collector, a tuple or the user's own component does not have.
+    if isinstance(error, AttributeError) and _is_ours(error.obj):
         return True
     return isinstance(error, _REFUSALS) and (_ours(error) or [False])[-1]
 
@@ -198,6 +224,11 @@ def is_of_call(error: BaseException) -> bool:
         return True
     ours = _ours(error)
     return False in ours and not ours[-1] and True in ours[ours.index(False) :]
+
+
+def _is_ours(thing: object) -> bool:
+    """Whether an object's class is ours, or a user's component."""
+    return any(base.__module__.startswith(_OURS) for base in type(thing).__mro__)
 
 
 def _ours(error: BaseException) -> list[bool]:

@@ -25,6 +25,7 @@ from sparkstorm.topology.grouping import (
     PartialKey,
     Shuffle,
 )
+from sparkstorm.topology.methods import is_async
 from sparkstorm.topology.validation import faults_of
 
 __all__ = ["BoltDeclarer", "SpoutDeclarer", "TopologyBuilder"]
@@ -127,7 +128,7 @@ class BoltDeclarer(_Declarer):
             stream: the stream to read.
 
         Raises:
-            TopologyError: the grouping is neither.
+            TopologyError: the grouping is neither, or the function is async.
         """
         if isinstance(grouping, CustomGrouping):
             return self._subscribe(source, stream, Custom(grouping))
@@ -135,6 +136,11 @@ class BoltDeclarer(_Declarer):
             raise TopologyError(
                 f"bolt {self._draft.id!r}: custom_grouping takes an instance of a CustomGrouping, "
                 f"or a function, not {shown(grouping)}"
+            )
+        if is_async(grouping):
+            raise TopologyError(
+                f"bolt {self._draft.id!r}: custom_grouping takes a function with def: nobody would "
+                f"await {shown(grouping)}"
             )
         return self._subscribe(source, stream, Custom(FunctionGrouping(grouping)))
 

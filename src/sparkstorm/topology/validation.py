@@ -14,7 +14,15 @@ from sparkstorm.config import COMPONENT_KEYS, Config
 from sparkstorm.errors import ConfigError
 from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.topology.graph import ComponentSpec
-from sparkstorm.topology.grouping import Direct, FieldsGrouping, Grouping, PartialKey, describe
+from sparkstorm.topology.grouping import (
+    Custom,
+    Direct,
+    FieldsGrouping,
+    Grouping,
+    PartialKey,
+    describe,
+)
+from sparkstorm.topology.methods import lazy_methods
 from sparkstorm.topology.wiring import wiring_of
 
 __all__ = ["faults_of", "unpicklable_attribute"]
@@ -88,30 +96,13 @@ def _kinds(specs: _Specs) -> Iterator[str]:
 
 
 def _methods(specs: _Specs) -> Iterator[str]:
-    """Find methods with yield or async where the engine uses no result: nothing would happen."""
     for spec in specs:
-        for name in sorted(_without_result(type(spec.component))):
-            method = inspect.unwrap(getattr(spec.component, name))
-            if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
-                yield (
-                    f"component {spec.id!r}: {name} has a yield, so a call of it does nothing. "
-                    f"Emit with collector.emit([…]) instead"
-                )
-            elif inspect.iscoroutinefunction(method) and name != "execute":
-                yield f"component {spec.id!r}: {name} is async: only a bolt's execute may be"
-
-
-def _without_result(kind: type) -> set[str]:
-    """Return the names of a component's methods whose results nobody uses."""
-    return {"execute"} & {*dir(kind)} | {
-        name
-        for base in kind.__mro__
-        if base.__module__.startswith("sparkstorm.")
-        for name, method in vars(base).items()
-        if inspect.isfunction(method)
-        and inspect.signature(method).return_annotation is None
-        and not name.startswith("_")
-    }
+        for fault in lazy_methods(spec.component):
+            yield f"component {spec.id!r}: {fault}"
+        for edge in spec.subscriptions:
+            if isinstance(edge.grouping, Custom):
+                for fault in lazy_methods(edge.grouping.grouping):
+                    yield f"bolt {spec.id!r}: {fault}"
 
 
 def _committers(specs: _Specs) -> Iterator[str]:

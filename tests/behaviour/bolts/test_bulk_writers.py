@@ -88,7 +88,7 @@ def test_a_write_that_fails_fails_all_of_it(run_locally: Any, tmp_path: Path) ->
         play.settle()
         assert written(path) == [["a", "b", "c"], ["g"]]
         assert (sorted(feeder.acked), sorted(feeder.failed)) == (list("abcg"), ["d", "e!", "f"])
-        assert {failure.message for failure in feeder.failures} == {"write: OSError: disk is full"}
+        assert {failure.message for failure in feeder.failures} == {"OSError: disk is full"}
         assert "Traceback" in "\n".join(play.texts("writer"))
         play.clock.advance(1.0)  # a tick is nothing to write
         play.settle()

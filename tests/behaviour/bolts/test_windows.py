@@ -144,7 +144,7 @@ def test_an_execute_window_that_raises_fails_that_window_alone(run_topology: Any
         assert play.emitted("total") == [("a", 3, 2)]
         assert sorted(feeder.acked) == ["a1", "a2"]
         assert sorted(feeder.failed) == ["b-1", "b-2"]
-        assert feeder.failures[0].message == "execute_window: ValueError: negative"
+        assert feeder.failures[0].message == "ValueError: negative"
         assert any("Traceback" in text for text in play.texts("total"))
         assert play.statistics().pending == 2
 

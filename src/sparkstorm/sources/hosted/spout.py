@@ -28,7 +28,7 @@ from sparkstorm.sources.hosted.letters import HostedLetters
 from sparkstorm.sources.hosted.loads import PendingLoad, Refused
 from sparkstorm.sources.originals import Original
 from sparkstorm.sources.retry import RetryPolicy
-from sparkstorm.sources.spout_calls import calling, context_of, next_tuple_of, opening
+from sparkstorm.sources.spout_calls import calling, context_of, next_tuple_of, opening, run_method
 from sparkstorm.texts.showing import shown
 from sparkstorm.verdicts import Failure
 
@@ -100,7 +100,7 @@ class HostedSpout:
         context = context_of(self._plan, self._component, self._task, self._clock)
         context.set_processes(KeeperClient(self._keeper, os.getpid()))
         with opening(self._component):
-            self.user.open(self._config, context, HostedCollector(self))
+            run_method(self.user, "open", self._config, context, HostedCollector(self))
         self._is_open = True
 
     def shut(self) -> None:
@@ -135,7 +135,7 @@ class HostedSpout:
         self._intake.add(key, row, msg_id, direct)
         self._arrived.set()
         if msg_id is not None and not tracked:
-            self.user.ack(msg_id)
+            run_method(self.user, "ack", msg_id)
 
     def give_up(self, msg_id: Hashable, failure: Failure) -> None:
         """Note that a message will not be tried again; on return its dead letter is written."""
@@ -166,7 +166,7 @@ class HostedSpout:
         for place in places:
             msg_id = pending.ids[place]
             self.attempts.forget(msg_id)
-            self.user.ack(msg_id)
+            run_method(self.user, "ack", msg_id)
 
     def fail(self, pending: PendingLoad, failed: Sequence[tuple[int, Failure]]) -> None:
         """Call the spout's fail for messages of one load, by place.
@@ -203,7 +203,7 @@ class HostedSpout:
         failure = _as_attempt(failure, known.attempts)
         if type(self.user).fail is Spout.fail:
             return self._bury(msg_id, failure)
-        self.user.fail(msg_id, failure)
+        run_method(self.user, "fail", msg_id, failure)
         return []
 
     def _bury(self, msg_id: Hashable, failure: Failure) -> list[DeadLetter]:

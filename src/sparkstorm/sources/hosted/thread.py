@@ -1,7 +1,6 @@
 """The thread of a hosted task."""
 
 import threading
-import traceback
 from collections import deque
 from collections.abc import Callable
 from typing import final
@@ -10,7 +9,7 @@ from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.acking.ids import U64
 from sparkstorm.errors import ComponentError, SparkstormError
 from sparkstorm.sources.hosted.task import HostedTask
-from sparkstorm.texts.user_errors import message_of
+from sparkstorm.texts.user_errors import message_of, place_of
 
 __all__ = ["HostedThread"]
 
@@ -62,11 +61,9 @@ class HostedThread(threading.Thread):
         except SparkstormError as error:
             self._broken(error)
         except BaseException as error:  # noqa: BLE001 - the loop's outer edge: stop loudly
-            where = traceback.extract_tb(error.__traceback__)[-1]
             self._broken(
                 ComponentError(
-                    f"spout {self._task.component!r} failed: {message_of(error)} "
-                    f"({where.filename}, line {where.lineno})"
+                    f"spout {self._task.component!r} failed: {message_of(error)}{place_of(error)}"
                 )
             )
         finally:

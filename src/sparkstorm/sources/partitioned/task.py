@@ -25,7 +25,7 @@ from sparkstorm.sources.planned import Outstanding, PlannedLoad, runs_of
 from sparkstorm.sources.retries import Retries
 from sparkstorm.sources.retry import RetryPolicy
 from sparkstorm.sources.source import Order, Progress
-from sparkstorm.sources.spout_calls import calling, context_of
+from sparkstorm.sources.spout_calls import calling, context_of, run_method
 from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.tasks.report import LogLine, log_line
 from sparkstorm.verdicts import Failure
@@ -143,7 +143,7 @@ class PartitionedTask:
             for item in progress.outstanding:
                 self._retries.add(item, now)
         context = context_of(self._plan, self.component, self.task, self._clock)
-        self._spout.open(self._config, context)
+        run_method(self._spout, "open", self._config, context)
 
     def forget_earlier(self) -> None:
         """Nothing: what an earlier driver knew is in the splits."""
@@ -278,11 +278,11 @@ class PartitionedTask:
 
     def _ack(self, split: Split, positions: Positions) -> None:
         with calling(self.component, "ack"):
-            self._spout.ack(split, positions)
+            run_method(self._spout, "ack", split, positions)
 
     def _fail(self, split: Split, positions: Positions, failure: Failure) -> None:
         with calling(self.component, "fail"):
-            self._spout.fail(split, positions, failure)
+            run_method(self._spout, "fail", split, positions, failure)
 
     def _wait(
         self, split: Split, attempt: int, since: float, due: float, *, width: int = 0
@@ -328,7 +328,7 @@ class PartitionedTask:
         for one, letter in done:
             self.given_up += len(one.group)
             positions = ranges_of(np.array(one.positions, np.int64))
-            self._spout.give_up(one.split, positions, one.group[0][1])
+            run_method(self._spout, "give_up", one.split, positions, one.group[0][1])
             name = self._spout.msg_id(one.split, one.positions[0])
             ended.append(Ended(name, len(one.group), one.attempts, one.group[0][1], letter))
         for text in given_up_texts(ended):

@@ -19,7 +19,7 @@ from sparkstorm.tasks.collectors.outbox import Outbox
 from sparkstorm.tasks.collectors.stopwatch import Stopwatch
 from sparkstorm.tasks.report import Report
 from sparkstorm.texts.showing import shown
-from sparkstorm.texts.user_errors import Tracebacks, reason_of
+from sparkstorm.texts.user_errors import Tracebacks, is_mistake, reason_of
 from sparkstorm.tuples import Tuple
 from sparkstorm.verdicts import Failure, Reason
 
@@ -221,6 +221,7 @@ class BoltEmission(_Emission):
                 task=self._inbox.task,
                 message="the bolt called fail" if reason is None else reason_of(reason),
                 traceback=self._traceback(reason),
+                final=isinstance(reason, BaseException) and is_mistake(reason),
             ),
         )
 

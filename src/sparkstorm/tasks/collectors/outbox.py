@@ -1,6 +1,7 @@
 """Outboxes: the tuples that a task emitted to a stream in a batch, before routing."""
 
 import operator
+from collections import UserString
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -178,15 +179,17 @@ def values_of(values: Any, names: Sequence[str], stream: str) -> Sequence[Any]:
                 f"{kind.__name__} with other keys was emitted: {shown(values)}"
             )
         return [values[name] for name in names]
-    if issubclass(kind, _NO_ROWS) or not issubclass(kind, Collection):
+    # A table gives the names of its columns, and an array of no dimension nothing.
+    is_row = issubclass(kind, Collection) and getattr(values, "ndim", 1) == 1
+    if issubclass(kind, _NO_ROWS) or not is_row:
         raise EmitError(
-            f"stream {stream!r}: emit takes a list of values, one for each field, not "
-            f"{shown(values)} ({kind.__name__}). Write emit([…])"
+            f"stream {stream!r} takes a list of values, one for each field, not {shown(values)} "
+            f"({kind.__name__}): write […] around a single value"
         )
     return values if issubclass(kind, Sequence) else list(values)
 
 
-_NO_ROWS = (str, bytes, bytearray, memoryview, AbstractSet)
+_NO_ROWS = (str, UserString, bytes, bytearray, memoryview, AbstractSet)
 """Collections that are values themselves, or have no order."""
 
 

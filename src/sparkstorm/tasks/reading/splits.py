@@ -16,9 +16,10 @@ from sparkstorm.components.spout import (
     Split,
     Unreadable,
 )
-from sparkstorm.errors import ComponentError
+from sparkstorm.errors import ComponentError, EmitError
 from sparkstorm.packets.columns import ArrowColumn, CoderError, Column, make_column
-from sparkstorm.streams import Stream
+from sparkstorm.streams import DEFAULT_STREAM, Stream
+from sparkstorm.tasks.collectors.outbox import values_of
 from sparkstorm.texts.showing import shown
 from sparkstorm.texts.user_errors import is_of_value, message_of, reason_of
 from sparkstorm.verdicts import Reason
@@ -141,7 +142,11 @@ def _check_row(row: Any, stream: Stream) -> tuple[Any, ...] | Expired | Unreadab
     if row is None or type(row) in (Expired, Unreadable):
         return row  # type: ignore[no-any-return]
     try:
-        values = tuple(row)
+        # Almost all rows are of these types, and need no closer look.
+        is_plain = type(row) in (list, tuple)
+        values = tuple(row if is_plain else values_of(row, stream.names, DEFAULT_STREAM))
+    except EmitError as error:
+        return Unreadable(str(error))
     except BaseException as error:  # of any class, with any methods
         if not is_of_value(error):
             raise

@@ -1,0 +1,99 @@
+"""Methods whose body never runs: a yield, or async, where the engine calls and goes on.
+
+A call of such a method runs nothing. It returns an object that does the work when somebody iterates
+over it or awaits it, and the engine does neither. So the work would silently not be done.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial, partialmethod
+from types import FunctionType, UnionType
+from typing import Any, Union, get_args, get_origin
+
+__all__ = ["is_async", "lazy_methods"]
+
+_EMITTING = {"execute", "execute_window", "finish_batch", "next_tuple"}
+"""The methods in which a user may think of yield as a way to emit."""
+
+_ITERABLE = {Iterable, Iterator, Sequence, list}
+"""The results that the engine iterates over, so a generator will do."""
+
+
+def lazy_methods(given: object) -> Iterator[str]:
+    """Yield a sentence for each public method of ours that a user's object overrides so.
+
+    >>> class Lazy:
+    ...     __module__ = "sparkstorm.example"
+    ...     def ack(self, msg_id: object) -> None:
+    ...         "Called when a message is done."
+    >>> class Mine(Lazy):
+    ...     async def ack(self, msg_id: object) -> None:
+    ...         "Never runs."
+    >>> list(lazy_methods(Mine()))
+    ["ack is async: only a bolt's execute may be"]
+    """
+    for name, promised in sorted(_promises(type(given)).items()):
+        function = _function_of(inspect.getattr_static(given, name))
+        results = _results(promised)
+        is_generator = inspect.isgeneratorfunction(function) and not results & _ITERABLE
+        if is_generator or inspect.isasyncgenfunction(function):
+            yield f"{name} has a yield, so a call of it does nothing. {_instead(name, results)}"
+        elif inspect.iscoroutinefunction(function) and Awaitable not in results:
+            yield f"{name} is async: only a bolt's execute may be"
+
+
+def is_async(function: object) -> bool:
+    """Whether a call of a function gives something to be awaited.
+
+    >>> async def choose() -> None: ...
+    >>> is_async(choose), is_async(partial(choose)), is_async(len)
+    (True, True, False)
+    """
+    found = _function_of(function)
+    return inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found)
+
+
+def _promises(kind: type) -> dict[str, Callable[..., Any]]:
+    """Return the public methods of a class that are ours, each as the nearest class has it."""
+    found: dict[str, Callable[..., Any]] = {}
+    for base in reversed(kind.__mro__):
+        if base.__module__.partition(".")[0] == "sparkstorm":
+            found |= {
+                name: method
+                for name, method in vars(base).items()
+                if isinstance(method, FunctionType) and not name.startswith("_")
+            }
+    return found
+
+
+def _function_of(attribute: object) -> object:
+    """Return the function that a call reaches, behind what binds its first arguments."""
+    while True:
+        match attribute:
+            case staticmethod() | classmethod():
+                attribute = attribute.__func__
+            case partial() | partialmethod():
+                attribute = attribute.func
+            case FunctionType():
+                return attribute
+            case _:
+                # Any other callable is an object with a __call__; a property is no such object.
+                call = inspect.getattr_static(type(attribute), "__call__", None)
+                if not isinstance(call, FunctionType):
+                    return attribute
+                attribute = call
+
+
+def _results(promised: Callable[..., Any]) -> set[Any]:
+    """Return the types that a method of ours promises, without their arguments."""
+    annotation = inspect.signature(promised).return_annotation
+    parts = get_args(annotation) if get_origin(annotation) in (UnionType, Union) else [annotation]
+    return {get_origin(part) or part for part in parts}
+
+
+def _instead(name: str, results: set[Any]) -> str:
+    if name in _EMITTING:
+        return "Emit with collector.emit([…]) instead"
+    if results == {None}:
+        return "Do the work in the method itself"
+    return "Return the result instead"
