@@ -35,9 +35,9 @@ class Checkout:
     """
 
     def __init__(self, path: Path, text: Path, cores: str) -> None:
-        python = str(path / ".venv" / "bin" / "python")
+        program = str(path / ".venv" / "bin" / "sparkstorm")
         pinned = ["taskset", "-c", cores] if cores else []
-        self._command = [*pinned, python, "-m", "sparkstorm.cli", "run", "examples/word_count.py"]
+        self._command = [*pinned, program, "run", "examples/word_count.py"]
         self._path, self._text = path, text
 
     def figures(self) -> list[float]:

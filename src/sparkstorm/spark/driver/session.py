@@ -2,11 +2,17 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from sparkstorm.errors import ConfigError, EnvironmentFault
@@ -16,6 +22,7 @@ from sparkstorm.spark.internals import (
     LOCAL_FILE_MANAGER,
     ROCKSDB_PROVIDER,
     active_context,
+    forget_gateway,
     gateway_of,
     hadoop_configuration,
 )
@@ -76,8 +83,15 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def make_session(name: str, master: str = "local[*]") -> SparkSession:
+def make_session(
+    name: str, master: str = "local[*]", conf: Mapping[str, str] | None = None
+) -> SparkSession:
     """Start Spark with sparkstorm's settings.
+
+    Args:
+        name: the application's name.
+        master: where Spark runs.
+        conf: more settings of Spark, which have the last word.
 
     Raises:
         EnvironmentFault: Java is missing or too old, or its temporary files have too long a path.
@@ -85,19 +99,18 @@ def make_session(name: str, master: str = "local[*]") -> SparkSession:
     java = find_java()
     # Spark would start workers with the first python3 on the PATH, which may lack our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = (
-        SparkSession.builder.appName(name)
-        .master(with_retries(master))
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-    )
-    for key, (value, _) in CORE_SETTINGS.items():
-        builder = builder.config(key, value)
-    # Before the user's own extraJavaOptions, which so have the last word.
-    builder = builder.config("spark.driver.defaultJavaOptions", " ".join(java_options(java)))
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        **{key: value for key, (value, _) in CORE_SETTINGS.items()},
+        # Before the user's own extraJavaOptions, which so have the last word.
+        "spark.driver.defaultJavaOptions": " ".join(java_options(java)),
+        **dict(conf or {}),
+    }
     if is_local(master):  # a remote executor needs its daemon before it has our package
-        builder = builder.config("spark.python.daemon.module", _DAEMON)
-    session = _started(builder)
+        settings.setdefault("spark.python.daemon.module", _DAEMON)
+    made = SparkConf().setAppName(name).setMaster(with_retries(master)).setAll([*settings.items()])
+    session = _started(made)
     session.sparkContext.setLogLevel("ERROR")
     if is_local(master):
         write_no_crc_files(session)
@@ -123,9 +136,19 @@ def java_options(java: str) -> list[str]:
     ]
 
 
-def _started(builder: Any) -> SparkSession:
+def _started(conf: SparkConf) -> SparkSession:
+    """Start the JVM, in a session of its own: a signal to our process group is ours alone."""
+    others = _children()
     try:
-        session: SparkSession = builder.getOrCreate()
+        gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
+        context = SparkContext(conf=conf, gateway=gateway)
+        return SparkSession(context)
+    except KeyboardInterrupt:  # half a start is of no use to anybody
+        for pid in _children() - others:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+        forget_gateway()
+        raise
     except OSError as error:
         if "AF_UNIX" not in str(error):
             raise
@@ -134,7 +157,15 @@ def _started(builder: Any) -> SparkSession:
             f"for one ({error}): set spark.python.unix.domain.socket.dir, or Java's "
             "java.io.tmpdir, to a folder with a shorter path"
         ) from error
-    return session
+
+
+def _children() -> set[int]:
+    """Return the child processes of this process, where the system tells."""
+    threads = Path("/proc/self/task")
+    if not threads.exists():
+        return set()
+    found = (thread / "children" for thread in threads.iterdir())
+    return {int(pid) for path in found if path.exists() for pid in path.read_text().split()}
 
 
 def write_no_crc_files(session: SparkSession) -> None:
