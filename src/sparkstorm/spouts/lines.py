@@ -118,7 +118,7 @@ class LinesSpout(PartitionedSpout):
 
         Lines missing since the plan, because the file was cut short, have expired.
         """
-        data, encoding = _content(split), split.data["encoding"]
+        data, encoding = _content(split), split.data.get("encoding", "utf-8")
         missing = len(data) < split.data["end"] - split.data["offset"]
         try:
             lines = data.decode(encoding).split("\n")
@@ -143,7 +143,7 @@ class LinesSpout(PartitionedSpout):
 
     def origins(self, split: Split) -> Sequence[Mapping[str, Any]]:
         """Return the bytes of the lines that cannot be decoded."""
-        lines = lines_of(_content(split), split.data["encoding"])
+        lines = lines_of(_content(split), split.data.get("encoding", "utf-8"))
         _, unfit = self._decoded(split, lines)
         return [{"bytes": lines[n]} if n in unfit else {} for n in split.only or ()]
 
@@ -231,7 +231,7 @@ class LinesSpout(PartitionedSpout):
         unfit: dict[int, Expired | Unreadable] = {}
         for number, line in enumerate(lines):
             try:
-                texts.append(line.decode(split.data["encoding"]))
+                texts.append(line.decode(split.data.get("encoding", "utf-8")))
             except UnicodeDecodeError as error:
                 texts.append("")
                 unfit[number] = Unreadable(
