@@ -50,7 +50,12 @@ SOURCE_NEEDS: tuple[Need, ...] = (
         why="from PySpark's session to Spark's",
         since="3.3",
     ),
-    _need(_RELATION, _NEWEST_RELATION, why="a query reads from a table that is an object", since="4.3"),
+    _need(
+        _RELATION,
+        _NEWEST_RELATION,
+        why="a query reads from a table that is an object",
+        since="4.3",
+    ),
     _need(
         f"{_SQL}.classic.Dataset",
         "ofRows",
@@ -66,7 +71,7 @@ SOURCE_NEEDS: tuple[Need, ...] = (
         why="the relation's columns",
         since="3.5",
     ),
-    _need(_OFFSET, "json", why="an offset that is any JSON, as those of older checkpoints", since="4.0"),
+    _need(_OFFSET, "json", why="an offset that is any JSON", since="4.0"),
     _need(f"{_MEMORY}InputPartition", "records", why="carries rows to the executors", since="4.1"),
     _need(
         f"{_MEMORY}ReaderFactory$",
@@ -87,9 +92,11 @@ def frame_of(session: SparkSession, table: Any, schema: Any) -> DataFrame:
         table: a Python object that implements Spark's ``SupportsRead``.
         schema: Java's ``StructType`` of the table's columns.
     """
-    ensure_callback_server_started(session.sparkContext._gateway)  # noqa: SLF001
-    java = session.sparkContext._gateway.jvm.org.apache.spark.sql  # noqa: SLF001
-    none = session.sparkContext._gateway.jvm.scala.Option.empty()  # noqa: SLF001
+    gateway: Any = session.sparkContext._gateway  # noqa: SLF001
+    listen: Any = ensure_callback_server_started
+    listen(gateway)
+    java = gateway.jvm.org.apache.spark.sql
+    none = gateway.jvm.scala.Option.empty()
     relation = java.catalyst.streaming.StreamingRelationV2(
         none,
         table.name(),
@@ -111,7 +118,8 @@ class SourceValues:
 
     def __init__(self, session: SparkSession, ddl: str) -> None:
         self._gateway: Any = session.sparkContext._gateway  # noqa: SLF001
-        sql = self._gateway.jvm.org.apache.spark.sql
+        java: Any = self._gateway.jvm
+        sql = java.org.apache.spark.sql
         connector, runtime = sql.connector, sql.execution.streaming.runtime
         self._Offset = sql.execution.datasources.v2.python.PythonStreamingSourceOffset
         self._Partition = runtime.MemoryStreamInputPartition
@@ -120,12 +128,10 @@ class SourceValues:
         self.schema = sql.types.StructType.fromDDL(ddl)
         self.factory = getattr(getattr(runtime, "MemoryStreamReaderFactory$"), "MODULE$")
         self.no_limit = connector.read.streaming.ReadLimit.allAvailable()
-        self.micro_batches = self._gateway.jvm.java.util.Set.of(
+        self.micro_batches = java.java.util.Set.of(
             connector.catalog.TableCapability.MICRO_BATCH_READ
         )
-        self.rows_not_columns = getattr(
-            getattr(connector.read, "Scan$ColumnarSupportMode"), "UNSUPPORTED"
-        )
+        self.rows_not_columns = getattr(connector.read, "Scan$ColumnarSupportMode").UNSUPPORTED
         self.no_metrics = self._array(connector.metric.CustomMetric, [])
         self.no_task_metrics = self._array(connector.metric.CustomTaskMetric, [])
 
