@@ -22,6 +22,7 @@ from sparkstorm.planning.plan import StageKind
 PEER = "sparkstorm"
 _LOOK_SECS = 0.002
 _SMALL_WARM_UP = 30
+_SETTINGS = {"untracked": {"acker_executors": 0}, "untimed": {"stats_latencies": False}}
 
 
 class SentenceSpout(NumberedSpout):
@@ -157,7 +158,7 @@ def run_small(batch: int, sentences: int) -> None:
 
 
 def _config(mode: str, batch: int | None) -> ss.Config:
-    settings: dict[str, Any] = {} if mode != "untracked" else {"acker_executors": 0}
+    settings: dict[str, Any] = dict(_SETTINGS.get(mode, {}))
     if batch is not None:
         settings |= {"batch_min_messages": batch, "batch_max_messages": batch}
     return ss.Config(**settings)
@@ -188,7 +189,7 @@ def play(wired: ss.Topology, config: ss.Config, totals: Totals, meter: BatchMete
 def main() -> None:
     """Read the arguments and run one mode."""
     parser = argparse.ArgumentParser(description=__doc__)
-    modes = ["tracked", "untracked", "stateless", "small-batch", "memory"]
+    modes = ["tracked", "untracked", "untimed", "stateless", "small-batch", "memory"]
     parser.add_argument("--mode", choices=modes, default="tracked")
     parser.add_argument("--batch", default="200000", help="sentences a batch, or 'default'")
     parser.add_argument("--sentences", type=int, default=200_000 * (WARM_UP_BATCHES + 8))

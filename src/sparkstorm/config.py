@@ -120,6 +120,11 @@ class Config(BaseModel):
         alias="topology.batch.timeout.secs",
         description="A batch that takes longer is cancelled and run again with less.",
     )
+    stats_latencies: bool = Field(
+        True,
+        alias="topology.stats.latencies",
+        description="Time each ``execute``, for the latencies of the metrics.",
+    )
     tick_tuple_freq_secs: float | None = Field(
         None,
         gt=0,

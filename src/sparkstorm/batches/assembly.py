@@ -10,6 +10,7 @@ from sparkstorm.batches.events.taps import Tap, Taps
 from sparkstorm.batches.events.ticks import Ticks
 from sparkstorm.batches.fault import Fault
 from sparkstorm.batches.journal import Journal
+from sparkstorm.batches.meter import Meter
 from sparkstorm.batches.planning.planner import BatchPlanner
 from sparkstorm.batches.recovery.handover import Handover
 from sparkstorm.batches.transactions import Transactions
@@ -59,6 +60,7 @@ def make_coordinator(
         Taps(plan, on_tap),
         counts,
         dead_letters,
+        Meter(plan, now),
         tracked=plan.tracked,
     )
     return Coordinator(

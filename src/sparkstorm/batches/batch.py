@@ -116,6 +116,13 @@ class BatchTimes:
     job_secs: float = 0.0
     ran: float = 0.0
 
+    @property
+    def start_secs(self) -> float:
+        """The time from the plan until Spark started the batch; 0 if not known."""
+        if self.planned is None or self.started is None:
+            return 0.0
+        return self.started - self.planned
+
     def cycle_secs(self, committed: float) -> float:
         """Return the time from plan to commit, without failed runs in between.
 

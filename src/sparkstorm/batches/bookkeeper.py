@@ -10,9 +10,10 @@ from sparkstorm.batches.counts import Counts, FirstFailures
 from sparkstorm.batches.events.ended_roots import EndedRoots
 from sparkstorm.batches.events.taps import Taps
 from sparkstorm.batches.journal import Journal
+from sparkstorm.batches.meter import Meter
 from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
-from sparkstorm.metrics import Statistics, TaskMetrics, merge_task_metrics
+from sparkstorm.metrics import Statistics, Window
 from sparkstorm.sources.sources import Sources
 from sparkstorm.tasks.report import Report, log_line
 
@@ -34,6 +35,7 @@ class Bookkeeper:
         taps: get the tapped tuples of committed batches.
         counts: the counters behind the statistics.
         dead_letters: counts the dead letters.
+        meter: adds up the metrics of tasks.
         tracked: whether there are ackers.
     """
 
@@ -46,6 +48,7 @@ class Bookkeeper:
         taps: Taps,
         counts: Counts,
         dead_letters: DeadLetterQueue,
+        meter: Meter,
         *,
         tracked: bool,
     ) -> None:
@@ -58,7 +61,7 @@ class Bookkeeper:
         self._dead_letters = dead_letters
         self._first_failures = FirstFailures()
         self._tracked = tracked
-        self._components: dict[str, dict[int, TaskMetrics]] = {}
+        self._meter = meter
 
     @property
     def waiting(self) -> bool:
@@ -75,9 +78,10 @@ class Bookkeeper:
         """Bytes that the ledger holds for roots that are open between batches."""
         return self._ledger.nbytes
 
-    def begin(self, plan: BatchPlan) -> None:
+    def begin(self, plan: BatchPlan, now: float) -> None:
         """Open the roots of a batch whose plan is in the checkpoint."""
         self._ledger.begin(plan.ranges)
+        self._meter.begin(plan.ranges, now)
         self._counts.note_planned(plan)
 
     def count_again(self, plan: BatchPlan) -> None:
@@ -91,7 +95,7 @@ class Bookkeeper:
     def settle(self, batch: Batch, now: float) -> None:
         """Give the verdicts of a committed batch that this driver ran."""
         plan, results = batch.plan, batch.answers.results
-        self._merge_metrics(batch.answers.reports)
+        self._meter.note_batch(batch, now)
         held = HeldRoots.concat([result.held for result in results])
         pending = (locate(plan.ranges, held.roots) >= 0) | self._ledger.is_open(held.roots)
         self._ended_roots.note_held(held, pending)
@@ -139,9 +143,14 @@ class Bookkeeper:
             batches=counts.batches,
             batch_secs=counts.batch_secs,
             batch_messages=counts.batch_messages,
-            components={name: dict(tasks) for name, tasks in self._components.items()},
-            partitions=sources.partitions(self._components),
+            components={name: dict(tasks) for name, tasks in self._meter.components.items()},
+            partitions=sources.partitions(self._meter.components),
+            timings=tuple(self._meter.timings),
         )
+
+    def window(self, secs: int | None, now: float) -> Window:
+        """Return the metrics of the last 600, 10,800 or 86,400 seconds; of all time for None."""
+        return self._meter.window(secs, now)
 
     def _give(self, verdicts: Verdicts, now: float) -> None:
         """Give the sources their verdicts.
@@ -154,6 +163,8 @@ class Bookkeeper:
         self._journal.check()
         self._ended_roots.note_ended(verdicts.acked, verdicts.failed)
         self._count(verdicts)
+        self._meter.note_verdicts(verdicts, now)
+        self._meter.times.forget(self._ledger.open_roots)
         self._sources.deliver(verdicts, now)
 
     def _count(self, verdicts: Verdicts) -> None:
@@ -171,9 +182,6 @@ class Bookkeeper:
         self._counts.acked += plan.messages
         self._sources.ack_untracked(plan.loads)
         return plan.messages
-
-    def _merge_metrics(self, reports: Sequence[Report]) -> None:
-        merge_task_metrics(self._components, [(r.component, r.task, r.metrics) for r in reports])
 
     def __repr__(self) -> str:
         return f"Bookkeeper({self._ledger!r}, batches={self._counts.batches})"

@@ -29,7 +29,7 @@ from sparkstorm.batches.recovery.handover import Handover
 from sparkstorm.batches.transactions import Transactions, Wait
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.clock import Clock
-from sparkstorm.metrics import Statistics
+from sparkstorm.metrics import Statistics, Window
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.load import Load, SystemPacket
 from sparkstorm.planning.plan import Plan
@@ -236,7 +236,7 @@ class Coordinator:
         if batch is None:
             return False
         self._batches[number], self._last = batch, number
-        self._bookkeeper.begin(batch.plan)
+        self._bookkeeper.begin(batch.plan, self._clock.monotonic())
         self._agenda.tidy()
         return True
 
@@ -281,6 +281,11 @@ class Coordinator:
         """How the topology stands now."""
         with self._lock:
             return self._bookkeeper.statistics()
+
+    def window(self, secs: int | None = None) -> Window:
+        """Return the metrics of the last 600, 10,800 or 86,400 seconds; of all time for None."""
+        with self._lock:
+            return self._bookkeeper.window(secs, self._clock.monotonic())
 
     @property
     def ledger_bytes(self) -> int:

@@ -7,6 +7,7 @@ from typing import final
 from sparkstorm.acking.failed import FailedRoots
 from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.tasks.report import LogLine, log_line
+from sparkstorm.texts.user_errors import users_line
 from sparkstorm.verdicts import Failure
 
 __all__ = ["Counts", "FirstFailures"]
@@ -69,13 +70,8 @@ class FirstFailures:
         if self._alike[kind] > self._MOST_ALIKE:
             return
         self._shown.add(cause)
-        text = f"a message failed: {failure}{_last_frame(failure.traceback)}"
+        where = users_line(failure.traceback)
+        text = f"a message failed: {failure}{where and f' ({where})'}"
         if self._alike[kind] == self._MOST_ALIKE:
             text += f"; further failures of the kind {kind[1]!r} are counted and not told"
         log_line(LogLine(failure.component, failure.task, "warning", text))
-
-
-def _last_frame(trace: str) -> str:
-    """Return where the user's code raised: the last frame of the traceback."""
-    frames = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")]
-    return f" ({frames[-1]})" if frames else ""

@@ -1,13 +1,14 @@
 """The JoinBolt: joins tuples of several streams by key, one tuple of each stream."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, final
 
 from sparkstorm.components.collector import BoltCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.stateful import State, StatefulBolt
+from sparkstorm.components.wiring import Edge, Wiring
 from sparkstorm.config import Config
 from sparkstorm.errors import ConfigError, TopologyError
 from sparkstorm.streams import DEFAULT_STREAM
@@ -101,12 +102,31 @@ class JoinBolt(StatefulBolt):
         wait = self._longest_wait()
         return {} if wait is None else {"tick_tuple_freq_secs": min(1.0, max(0.05, wait / 10))}
 
+    def faults(self, wiring: Wiring, tasks: int) -> Iterator[str]:
+        """Find streams and fields that are not there, and groupings that part what joins."""
+        read = {(source, name) for source, streams in wiring.sources.items() for name in streams}
+        if set(self._numbers) != read:
+            odd = ", ".join("/".join(pair) for pair in sorted(set(self._numbers) ^ read))
+            yield f"the joined streams and the subscriptions differ: see {odd}"
+            return
+        ways = set()
+        for one in self._inputs:
+            fields = wiring.source_fields[one.component][one.stream]
+            for field in one.fields:
+                if field not in fields:
+                    yield (
+                        f"it joins {str(one)!r} by {field!r}, but this stream has the fields "
+                        f"{', '.join(fields) or 'none'}"
+                    )
+            ways.add(_way(one, wiring.sources[one.component][one.stream]))
+        if tasks > 1 and (len(ways) > 1 or None in ways):
+            yield (
+                f"it has {tasks} tasks, and its streams are not grouped alike, so tuples with the "
+                f"same key would miss each other. Use fields_grouping for each stream, by its key"
+            )
+
     def prepare(self, config: Config, context: TaskContext, collector: BoltCollector) -> None:
-        """Check the inputs and the times."""
-        joined, read = set(self._numbers), set(context.sources)
-        if joined != read:
-            odd = ", ".join("/".join(pair) for pair in sorted(joined ^ read))
-            raise TopologyError(f"the joined streams and the subscriptions differ: see {odd}")
+        """Check the times."""
         wait = self._longest_wait()
         limit = config.message_timeout_secs
         if wait is not None and config.enable_message_timeouts and wait >= limit:
@@ -208,3 +228,10 @@ class JoinBolt(StatefulBolt):
     def _longest_wait(self) -> float | None:
         waits = [one.wait_secs for one in self._inputs if one.wait_secs is not None]
         return max(waits, default=None)
+
+
+def _way(one: _Input, edge: Edge) -> tuple[object, ...] | None:
+    """Return what must be alike of all groupings; None if a key may reach several tasks."""
+    if edge.grouping == "FIELDS" and set(edge.fields) <= set(one.fields):
+        return tuple(one.fields.index(field) for field in edge.fields)
+    return (edge.grouping,) if edge.keeps_together(one.fields) else None

@@ -13,6 +13,7 @@ from sparkstorm.bolts.windowing import CountWindow, TimeWindow, Windowing, to_mi
 from sparkstorm.components.collector import BasicCollector, BoltCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.stateful import State, StatefulBolt
+from sparkstorm.components.wiring import Wiring
 from sparkstorm.config import Config
 from sparkstorm.errors import ConfigError, TopologyError, TrackingError
 from sparkstorm.streams import declare
@@ -105,6 +106,25 @@ class WindowBolt(StatefulBolt):
         self._check()
         step = self._waits_for_ticks()
         return {} if step is None else {"tick_tuple_freq_secs": min(1.0, max(0.05, step / 10))}
+
+    def faults(self, wiring: Wiring, tasks: int) -> Iterator[str]:
+        """Find fields that a stream lacks, and groupings that tear windows apart."""
+        stamp = () if self.timestamp_field is None else (self.timestamp_field,)
+        keys = tuple(self.key_fields)
+        for name, edge, fields in wiring.inputs():
+            for role, wanted in (("timestamp_field", stamp), ("key_fields", keys)):
+                for field in wanted:
+                    if field not in fields:
+                        yield (
+                            f"its {role} names {field!r}, but the stream {name!r} has the fields "
+                            f"{', '.join(fields) or 'none'}"
+                        )
+            if keys and tasks > 1 and not edge.keeps_together(keys):
+                yield (
+                    f"it has {tasks} tasks and windows by {', '.join(keys)}, but reads {name!r} by "
+                    f"a grouping that spreads equal keys over tasks, so each window would get a "
+                    f"part. Use fields_grouping({name!r}, {list(keys)})"
+                )
 
     def prepare(self, config: Config, context: TaskContext, collector: BoltCollector) -> None:
         """Check windows against the time-out. An override has to call it."""

@@ -16,7 +16,7 @@ from sparkstorm.checkpoint.scratch import make_folder
 from sparkstorm.cli.edge import Code
 from sparkstorm.cli.interrupts import Interrupts
 from sparkstorm.cli.loading import Loaded, load
-from sparkstorm.cli.screen import Screen, listening
+from sparkstorm.cli.screen import Screen, listening, undone
 from sparkstorm.cli.settings import parse_settings
 from sparkstorm.cli.spark_log import SparkLog
 from sparkstorm.config import Config
@@ -72,11 +72,26 @@ def run_topology(options: RunOptions) -> Code:
         stack.enter_context(_kept_only_if_needed(log))
         session = _start_spark(name, options.master, log, screen, loaded)
         stack.callback(_stop_spark, session)
-        statistics, letters_at = _watch(name, config, loaded, session, screen, options)
-    screen.summary(name, statistics, letters_at)
+        end = _watch(name, config, loaded, session, screen, options)
+    screen.summary(name, end.statistics, end.letters_at, at_end=end.at_end)
     _close_stdout(screen)
-    left = statistics.pending or statistics.given_up or statistics.left_failed
-    return Code.UNDONE if left else Code.DONE
+    return Code.UNDONE if undone(end.statistics) else Code.DONE
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    """The end of a run.
+
+    Attributes:
+        statistics: the last ones.
+        letters_at: the options that lead to the dead letters.
+        at_end: whether the sources had nothing more.
+    """
+
+    statistics: Statistics
+    letters_at: str
+    at_end: bool
 
 
 def _start_spark(
@@ -113,8 +128,8 @@ def _watch(
     session: Any,
     screen: Screen,
     options: RunOptions,
-) -> tuple[Statistics, str]:
-    """Return the final statistics, and the options that lead to the dead letters."""
+) -> _End:
+    """Run until the end, or until somebody asks to stop."""
     from sparkstorm.spark.runner import submit
 
     run = submit(
@@ -133,11 +148,14 @@ def _watch(
         stack.enter_context(screen.live(run.statistics))
         screen.status("running")
         ended = run.wait_until_drained if options.available_now else run.await_termination
-        while not (interrupts.asked.is_set() or screen.reader_gone or ended(_LOOK_SECS)):
+        at_end = False
+        while not (interrupts.asked.is_set() or screen.reader_gone or at_end):
             screen.tick(run.statistics())
+            at_end = ended(_LOOK_SECS)
         if interrupts.asked.is_set():
             screen.status("draining, once more Ctrl-C to stop at once")
-        return _drain(run, interrupts), run.letters_at
+        statistics = _drain(run, interrupts)
+        return _End(statistics=statistics, letters_at=run.letters_at, at_end=at_end)
 
 
 def _drain(run: Any, interrupts: Interrupts) -> Statistics:

@@ -23,7 +23,7 @@ from sparkstorm.texts.logs import logger_of
 from sparkstorm.texts.showing import indented, shown, visible, visible_lines
 from sparkstorm.topology.graph import Topology
 
-__all__ = ["NoteHandler", "Screen", "listening", "progress_text", "summary_table"]
+__all__ = ["NoteHandler", "Screen", "listening", "progress_text", "summary_table", "undone"]
 
 _LINE_SECS = 10.0
 """How often to write a progress line without a terminal."""
@@ -111,10 +111,20 @@ class Screen:
         lines = visible_lines(f"{level}: {text}", _INDENT)
         self.err.print(Text(lines, style=_STYLES.get(level, "")))
 
-    def summary(self, name: str, statistics: Statistics, letters_at: str = "") -> None:
-        """Show the end of a run; ``letters_at`` are the options that lead to its dead letters."""
+    def summary(
+        self, name: str, statistics: Statistics, letters_at: str = "", *, at_end: bool = True
+    ) -> None:
+        """Show the end of a run.
+
+        Args:
+            name: the topology's name.
+            statistics: the last statistics.
+            letters_at: the options that lead to the dead letters.
+            at_end: whether the sources had nothing more.
+        """
         spouts = [spec.id for spec in self._topology.spouts]
-        self.err.print(summary_table(name, statistics, time.monotonic() - self._started, spouts))
+        secs = time.monotonic() - self._started
+        self.err.print(summary_table(name, statistics, secs, spouts, at_end=at_end))
         for spout, partitions in sorted(statistics.partitions.items()):
             if partitions:
                 self.err.print(partition_table(spout, partitions))
@@ -209,14 +219,21 @@ def progress_text(statistics: Statistics, rate: float) -> str:
 
 
 def summary_table(
-    name: str, statistics: Statistics, secs: float, spouts: Collection[str] = ()
+    name: str,
+    statistics: Statistics,
+    secs: float,
+    spouts: Collection[str] = (),
+    *,
+    at_end: bool = True,
 ) -> Table:
     """Return the tracking summary, with the counts of each component; spouts only emit."""
     total = _tuples(statistics)
-    table = Table(title=f"{name}: {_verdict(statistics)}", title_justify="left")
+    table = Table(title=f"{name}: {_verdict(statistics, at_end=at_end)}", title_justify="left")
     for column in ("", "tasks", "executed", "emitted", "acked", "failed"):
         table.add_column(column, justify="right" if column else "left")
     for component, tasks in sorted(statistics.components.items()):
+        if component.startswith("__"):  # the ackers
+            continue
         counts = statistics.component(component)
         taken = [f"{n:,}" for n in (counts.executed, counts.acked, counts.failed)]
         executed, acked, failed = ("", "", "") if component in spouts else taken
@@ -236,9 +253,17 @@ def summary_table(
     return table
 
 
-def _verdict(statistics: Statistics) -> str:
-    if statistics.given_up or statistics.pending or statistics.left_failed:
+def undone(statistics: Statistics) -> bool:
+    """Whether some message, or some untracked tuple, was not processed."""
+    messages = statistics.pending or statistics.given_up or statistics.left_failed
+    return bool(messages or statistics.untracked_failed)
+
+
+def _verdict(statistics: Statistics, *, at_end: bool) -> str:
+    if undone(statistics):
         left = []
+        if statistics.untracked_failed:
+            left.append(f"{counted(statistics.untracked_failed, 'untracked tuple')} failed")
         if statistics.given_up:
             left.append(f"{counted(statistics.given_up, 'message')} given up")
         if statistics.pending:
@@ -246,7 +271,9 @@ def _verdict(statistics: Statistics) -> str:
         if statistics.left_failed:
             left.append(f"{statistics.left_failed:,} left failed")
         return " and ".join(left)
-    return "every message acked"
+    if at_end:
+        return "every message acked"
+    return "stopped before the end of its sources; every message so far acked"
 
 
 def _reasons(statistics: Statistics) -> str:
@@ -266,7 +293,7 @@ def _letters(statistics: Statistics) -> str:
 
 
 def _tuples(statistics: Statistics) -> int:
-    return sum(statistics.component(name).emitted for name in statistics.components)
+    return sum(one.emitted for tasks in statistics.components.values() for one in tasks.values())
 
 
 class _Rate:

@@ -1,11 +1,12 @@
 """Bolts: the steps of a topology."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Hashable, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from sparkstorm.components.collector import BasicCollector, BoltCollector
 from sparkstorm.components.context import TaskContext
+from sparkstorm.components.wiring import Wiring
 from sparkstorm.config import Config
 from sparkstorm.streams import Outputs
 from sparkstorm.tuples import Tuple
@@ -57,6 +58,18 @@ class AnyBolt(ABC):
         result.
         """
         return {}
+
+    def faults(self, wiring: Wiring, tasks: int) -> Iterable[str]:
+        """Return what is wrong with the bolt at its place in the topology, a sentence each.
+
+        The builder calls it when the topology is built, so that a wrong field or grouping is told
+        before anything runs.
+
+        Args:
+            wiring: the streams that the bolt reads, with their fields and groupings.
+            tasks: the number of the bolt's tasks.
+        """
+        return ()
 
     def cleanup(self) -> None:
         """Called when the worker process ends in good order. A killed process skips it."""

@@ -1,15 +1,19 @@
 """The task context: a component's questions about itself and its neighbours."""
 
+import math
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, final
+
+import numpy as np
 
 from sparkstorm.clock import Clock, SystemClock
 from sparkstorm.components.processes import KeptProcess, NodeProcesses, ProcessSpec
 from sparkstorm.components.wiring import Wiring
 from sparkstorm.config import Config
 from sparkstorm.errors import InternalError
+from sparkstorm.metrics import Histogram
 
 __all__ = ["TaskContext"]
 
@@ -42,6 +46,7 @@ class TaskContext:
 
     __slots__ = (
         "_counters",
+        "_observed",
         "_processes",
         "_tasks",
         "batch",
@@ -81,6 +86,7 @@ class TaskContext:
         self._tasks = tasks
         self._processes: NodeProcesses | None = None
         self._counters: dict[str, float] = {}
+        self._observed: dict[str, list[float]] = {}
 
     def component_tasks(self, component: str) -> list[int]:
         """Return the task numbers of a component, for :meth:`emit_direct`."""
@@ -143,9 +149,7 @@ class TaskContext:
             TypeError: the name is no text, or the amount no number.
             ValueError: the name has no UTF-8.
         """
-        if not issubclass(type(name), str):
-            raise TypeError(f"a counter is named by text, not by a {type(name).__name__}")
-        name.encode()
+        _check_name(name)
         self._counters[name] = self._counters.get(name, 0.0) + float(amount)
 
     def take_counters(self) -> tuple[tuple[str, float], ...]:
@@ -154,5 +158,33 @@ class TaskContext:
         self._counters.clear()
         return counters
 
+    def observe(self, name: str, amount: float) -> None:
+        """Add an amount to a histogram of your own, shown in the component's metrics.
+
+        Args:
+            name: the histogram's name.
+            amount: seconds, bytes, or any other amount from 0 up.
+
+        Raises:
+            TypeError: the name is no text, or the amount no number.
+            ValueError: the name has no UTF-8, or the amount is negative or not a number.
+        """
+        _check_name(name)
+        value = float(amount)
+        if not 0 <= value < math.inf:
+            raise ValueError(f"histogram {name!r} takes finite amounts from 0 up, not {value}")
+        self._observed.setdefault(name, []).append(value)
+
+    def take_observed(self) -> dict[str, Histogram]:
+        """Return the histograms since the last call and reset them; the engine calls it."""
+        taken, self._observed = self._observed, {}
+        return {name: Histogram.of(np.array(amounts)) for name, amounts in taken.items()}
+
     def __repr__(self) -> str:
         return f"TaskContext({self.component}#{self.task_index}, task {self.task})"
+
+
+def _check_name(name: str) -> None:
+    if not issubclass(type(name), str):
+        raise TypeError(f"a metric is named by text, not by a {type(name).__name__}")
+    name.encode()

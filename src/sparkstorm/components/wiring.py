@@ -1,8 +1,10 @@
 """How a component is wired: its streams, and who reads and feeds it; plain values."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import final
+
+from sparkstorm.streams import DEFAULT_STREAM
 
 __all__ = ["Edge", "Wiring"]
 
@@ -19,6 +21,21 @@ class Edge:
 
     grouping: str
     fields: tuple[str, ...] = ()
+
+    def keeps_together(self, keys: Collection[str]) -> bool:
+        """Whether tuples with the same keys go to the same task.
+
+        A grouping of the user's own is taken at its word.
+
+        >>> Edge(grouping="FIELDS", fields=("shop",)).keeps_together(["shop", "day"])
+        True
+        >>> Edge(grouping="SHUFFLE").keeps_together(["shop"])
+        False
+        """
+        if self.grouping == "FIELDS":
+            return set(self.fields) <= set(keys)
+        is_partial_key = self.grouping == "CUSTOM_SERIALIZED" and bool(self.fields)
+        return self.grouping not in ("SHUFFLE", "LOCAL_OR_SHUFFLE", "NONE") and not is_partial_key
 
 
 @final
@@ -37,3 +54,10 @@ class Wiring:
     targets: Mapping[str, Mapping[str, Edge]] = field(default_factory=dict)
     sources: Mapping[str, Mapping[str, Edge]] = field(default_factory=dict)
     source_fields: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+
+    def inputs(self) -> Iterator[tuple[str, Edge, tuple[str, ...]]]:
+        """Yield each stream that the component reads: its name, the edge and the fields."""
+        for component, streams in self.sources.items():
+            for stream, edge in streams.items():
+                name = component if stream == DEFAULT_STREAM else f"{component}/{stream}"
+                yield name, edge, self.source_fields[component][stream]

@@ -183,6 +183,10 @@ class Inbox:
             yield origin, start, rows_of(columns, packet.count)
             start += packet.count
 
+    def parts(self) -> list[tuple[int, int]]:
+        """Return each packet's stream, by its number, and the number of its tuples, in order."""
+        return [(packet.head.stream, packet.count) for packet in self._packets]
+
     def tuples(self, plan: Plan) -> Iterator[Tuple]:
         """Yield all readable tuples."""
         for origin, start, delivered in self.deliveries(plan):
@@ -238,6 +242,10 @@ class Inbox:
         lineage = self.with_adopted()
         pairs = lineage.pairs_of(np.array(self.resets, np.int64))[1]
         return self.groves.roots_of(lineage.roots[pairs])
+
+    def untracked_failed(self) -> int:
+        """Return how many failed tuples have no root."""
+        return sum(not self.pairs_of(index)[0] for index in self.failures)
 
     def failed(self) -> FailedRoots:
         """Return the failed roots, each with its first failure."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from sparkstorm.planning.advice import advice_on
 from sparkstorm.planning.plan import ACKER, Plan, Stage, StageKind, StreamKey
 from sparkstorm.topology.grouping import describe
 
@@ -33,6 +34,8 @@ def _lines(plan: Plan) -> Iterator[str]:
             yield "  ═══ exchange by partition ═══"
         yield f"stage {number} ({_WHERE[stage.kind]})"
         yield from _stage_lines(plan, stage)
+    for advice in advice_on(plan):
+        yield f"note: {advice}"
 
 
 def _stage_lines(plan: Plan, stage: Stage) -> Iterator[str]:

@@ -5,13 +5,14 @@ from contextlib import contextmanager
 
 from sparkstorm.clock import Clock
 from sparkstorm.components.context import TaskContext
+from sparkstorm.components.spout import Spout
 from sparkstorm.errors import ComponentError, SparkstormError, SpoutConnectionError
 from sparkstorm.planning.plan import Plan
-from sparkstorm.planning.wiring import wiring_of
 from sparkstorm.texts.credentials import untold
-from sparkstorm.texts.user_errors import message_of
+from sparkstorm.texts.user_errors import message_of, refuse_result
+from sparkstorm.topology.wiring import wiring_of
 
-__all__ = ["calling", "context_of", "opening"]
+__all__ = ["calling", "context_of", "next_tuple_of", "opening"]
 
 
 @contextmanager
@@ -53,6 +54,17 @@ def opening(spout: str) -> Iterator[None]:
         ) from untold(error)
 
 
+def next_tuple_of(spout: Spout) -> None:
+    """Call a hosted spout's ``next_tuple``.
+
+    Raises:
+        EmitError: the spout returned messages instead of emitting them.
+    """
+    # The declared result is None, which a user's method may not know.
+    result: object = spout.next_tuple()
+    refuse_result(result, "next_tuple")
+
+
 def context_of(plan: Plan, component: str, task: int, clock: Clock) -> TaskContext:
     """Return the context that a spout's task is opened with."""
     return TaskContext(
@@ -62,5 +74,5 @@ def context_of(plan: Plan, component: str, task: int, clock: Clock) -> TaskConte
         tasks=plan.tasks,
         config=plan.settings(component),
         clock=clock,
-        wiring=wiring_of(plan, component),
+        wiring=wiring_of(plan.topology.components, component),
     )

@@ -18,6 +18,7 @@ from sparkstorm.checkpoint.heartbeat import Heartbeat
 from sparkstorm.checkpoint.manifest import Manifest
 from sparkstorm.checkpoint.scratch import remove_abandoned
 from sparkstorm.config import Config
+from sparkstorm.planning.advice import advice_on
 from sparkstorm.planning.passes import check_name
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.driver.failures.restarts import Restarts
@@ -123,6 +124,8 @@ def _start(
             "the topology has committers and no checkpoint: each start applies everything "
             "anew. Give a checkpoint folder to go on instead"
         )
+    for advice in advice_on(plan):
+        _logger.warning("%s", advice)
     fault = FirstFault()
     spouts = SpoutThreads(fault.report)
     dead_letters = place.dead_letters(plan)

@@ -1,6 +1,8 @@
 """The last stage: each acker task merges the contributions to its roots, and tells the driver."""
 
 import json
+import time
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
@@ -8,25 +10,29 @@ import numpy as np
 from sparkstorm.acking.shares import Entries
 from sparkstorm.acking.tally import HeldRoots, Tally, TallyResult
 from sparkstorm.errors import InternalError
+from sparkstorm.metrics import TaskMetrics
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.failures import pack_failed, unpack_failed
 from sparkstorm.packets.packet import DRIVER, Kind, Packet, PacketWriter, read_head
-from sparkstorm.planning.plan import Plan
+from sparkstorm.planning.plan import ACKER, Plan
 from sparkstorm.tasks.dispatch import Delivery
+from sparkstorm.tasks.report import Report
 
 __all__ = ["decode_result", "encode_result", "run_ackers"]
 
 
 def run_ackers(
     plan: Plan, partition: int, packets: Iterable[bytes], batch: BatchInfo
-) -> list[Delivery]:
+) -> tuple[list[Delivery], list[Report]]:
     """Run the acker tasks of a partition, also those without any packet."""
+    started = time.perf_counter()
     tallies = {
         task: Tally(batch.ranges, acker, len(plan.ackers), excluded=batch.excluded)
         for acker, task in enumerate(plan.ackers)
         if plan.home(task) == partition
     }
     out: list[Delivery] = []
+    received: Counter[int] = Counter()
     # The first failure of a root counts, so the order must not be Spark's.
     for data in sorted(packets, key=lambda data: read_head(data).order):
         packet = Packet.decode(data)
@@ -35,12 +41,26 @@ def run_ackers(
             out.append((partition, data))
         elif packet.head.target in tallies:
             _take(tallies[packet.head.target], packet)
+            received[packet.head.target] += packet.head.count
         else:
             raise InternalError(f"a packet for task {packet.head.target} reached the ackers")
-    for task, tally in tallies.items():
-        parts = encode_result(tally.result())
+    results = {task: tally.result() for task, tally in tallies.items()}
+    for task, result in results.items():
+        parts = encode_result(result)
         out.append((partition, PacketWriter(task).for_driver(Kind.OUTCOME, parts)))
-    return out
+    # The ackers of a partition share its packets, so they share the time as well.
+    secs = (time.perf_counter() - started) / max(1, len(results))
+    return out, [_report(task, results[task], received[task], secs) for task in results]
+
+
+def _report(task: int, result: TallyResult, received: int, secs: float) -> Report:
+    metrics = TaskMetrics(
+        executed=received,
+        acked=int(result.complete.sum()),
+        failed=len(result.failed),
+        process_secs=secs,
+    )
+    return Report(ACKER, task, metrics=metrics)
 
 
 def _take(tally: Tally, packet: Packet) -> None:

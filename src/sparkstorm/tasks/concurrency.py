@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
+from time import perf_counter
 from typing import Any, final
 
 from sparkstorm.components.bolt import AnyBolt, Bolt
@@ -17,7 +18,7 @@ from sparkstorm.tuples import Tuple
 
 __all__ = ["Recording", "is_async", "run_concurrently"]
 
-_Take = Callable[[int, Callable[[Any], None]], None]
+_Take = Callable[[int, "Recording"], None]
 
 _LOOPS = threading.local()
 
@@ -28,11 +29,15 @@ class Recording:
 
     A recording also has the error that ended ``execute``. The calls before the error are replayed
     all the same, since a :class:`Bolt` keeps its emits.
+
+    Attributes:
+        secs: how long ``execute`` took.
     """
 
-    __slots__ = ("_calls", "_error")
+    __slots__ = ("_calls", "_error", "secs")
 
     def __init__(self) -> None:
+        self.secs = 0.0
         self._calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
         self._error: BaseException | None = None
 
@@ -123,19 +128,20 @@ def _run_threads(bolt: AnyBolt, tuples: Iterable[Tuple], limit: int, take: _Take
 
 
 def _call_recorded(bolt: Any, tup: Tuple) -> Recording:
-    recording = Recording()
+    recording, started = Recording(), perf_counter()
     try:
         refuse_result(_call(bolt, tup, recording))
     except BaseException as error:  # replay raises the error again
         if not is_of_call(error):
             raise
         recording._error = error  # noqa: SLF001
+    recording.secs = perf_counter() - started
     return recording
 
 
 def _take_first(waiting: deque[tuple[int, Future[Recording]]], take: _Take) -> None:
     index, future = waiting.popleft()
-    take(index, future.result().replay)
+    take(index, future.result())
 
 
 async def _run_coroutines(bolt: Any, tuples: Iterable[Tuple], limit: int, take: _Take) -> None:
@@ -145,16 +151,17 @@ async def _run_coroutines(bolt: Any, tuples: Iterable[Tuple], limit: int, take: 
         gate = asyncio.Semaphore(limit)
         records = await asyncio.gather(*(_await_one(bolt, tup, gate) for tup in window))
         for tup, recording in zip(window, records, strict=True):
-            take(tup._index, recording.replay)  # noqa: SLF001
+            take(tup._index, recording)  # noqa: SLF001
 
 
 async def _await_one(bolt: Any, tup: Tuple, gate: asyncio.Semaphore) -> Recording:
     async with gate:
-        recording = Recording()
+        recording, started = Recording(), perf_counter()
         try:
-            await _call(bolt, tup, recording)
+            refuse_result(await _call(bolt, tup, recording))
         except BaseException as error:  # as above
             if not is_of_call(error):
                 raise
             recording._error = error  # noqa: SLF001
+        recording.secs = perf_counter() - started
         return recording

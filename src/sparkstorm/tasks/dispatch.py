@@ -10,6 +10,7 @@ Tuples get their lineage here and nowhere else. In the order of :meth:`Dispatche
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,6 +25,7 @@ from sparkstorm.acking.groves import Groves, Pieces
 from sparkstorm.acking.ids import U64
 from sparkstorm.acking.lineage import Indexes, Lineage
 from sparkstorm.acking.shares import Entries, Settlement, settle
+from sparkstorm.metrics import OutputMetrics
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.columns import CoderError, Column
 from sparkstorm.packets.packet import DRIVER, Body, Kind, PacketWriter
@@ -77,7 +79,11 @@ class _Draft:
 
 @final
 class Dispatcher:
-    """Sends a task's emits, acks and failures; each batch has a new dispatcher."""
+    """Sends a task's emits, acks and failures; each batch has a new dispatcher.
+
+    Attributes:
+        outputs: the emitted and transferred tuples of the last :meth:`dispatch`, by stream.
+    """
 
     def __init__(self, plan: Plan, task: int, partition: int, batch: BatchInfo, lane: int = 0):
         self._plan = plan
@@ -85,6 +91,7 @@ class Dispatcher:
         self._partition = partition
         self._batch = batch
         self._writer = PacketWriter(task, sequence=lane << 20)
+        self.outputs: dict[str, OutputMetrics] = {}
 
     def dispatch(
         self,
@@ -112,6 +119,7 @@ class Dispatcher:
         # Empty boxes have nothing to route, and columns without a row have no type.
         filled = [box for box in boxes if len(box)]
         drafts = [draft for box in filled for draft in self._drafts(box, anchors)]
+        self.outputs = self._counted(filled, drafts)
         settlement = self._settle(anchors, acked, drafts)
         return [
             *self._groves(drafts, settlement.children, groves),
@@ -164,6 +172,19 @@ class Dispatcher:
                     yield _Draft(stream, DRIVER, body, parents[part])
         except CoderError as error:
             raise MisfitError(box, error.within(f"stream {str(box.key)!r}")) from error
+
+    def _counted(
+        self, boxes: Iterable[Emitted], drafts: Iterable[_Draft]
+    ) -> dict[str, OutputMetrics]:
+        copies: Counter[int] = Counter()
+        for draft in drafts:
+            if draft.target != DRIVER:
+                copies[draft.stream] += draft.body.count
+        numbers = self._plan.stream_number
+        return {
+            box.key.stream: OutputMetrics(emitted=len(box), transferred=copies[numbers[box.key]])
+            for box in boxes
+        }
 
     def _emissions(self, box: Emitted, columns: Mapping[str, Column]) -> Emissions:
         local = {

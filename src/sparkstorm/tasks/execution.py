@@ -1,7 +1,7 @@
 """The execution of a batch by one task: calls of user code, and the failures that they cause."""
 
-from collections.abc import Callable, Iterable
-from typing import Any, final
+from collections.abc import Iterable
+from typing import final
 
 from sparkstorm.components.bolt import BasicBolt, Bolt
 from sparkstorm.errors import EmitError
@@ -10,10 +10,19 @@ from sparkstorm.planning.plan import Plan
 from sparkstorm.state.spaces.undo import Call
 from sparkstorm.tasks.collectors.emission import BasicEmission, BoltEmission
 from sparkstorm.tasks.collectors.loops import run_basic, run_bolt
-from sparkstorm.tasks.concurrency import is_async, run_concurrently
+from sparkstorm.tasks.collectors.stopwatch import Stopwatch
+from sparkstorm.tasks.concurrency import Recording, is_async, run_concurrently
 from sparkstorm.tasks.instance import BoltInstance
+from sparkstorm.tasks.measuring import Timings
 from sparkstorm.tasks.report import Report
-from sparkstorm.texts.user_errors import Tracebacks, is_of_call, is_of_value, message_of
+from sparkstorm.texts.user_errors import (
+    Tracebacks,
+    is_mistake,
+    is_of_call,
+    is_of_value,
+    message_of,
+    refuse_result,
+)
 from sparkstorm.verdicts import Failure, Reason
 
 __all__ = ["Execution"]
@@ -39,6 +48,8 @@ class Execution:
         self._report = report
         self._concurrency = plan.spec(report.component).concurrency
         self._tracebacks = Tracebacks()
+        self._secs: dict[int, float] = {}
+        self._emission.watch = Stopwatch(is_on=plan.config.stats_latencies)
 
     def run(self) -> None:
         """Execute all tuples, then ``finish_batch``."""
@@ -61,14 +72,15 @@ class Execution:
             call = self._state.call if self._state is not None else Call()
             run_bolt(bolt, self._emission, self._inbox, self._plan, call, self._call_failed)
 
-    def _one_by_one(self, index: int, replay: Callable[[Any], None]) -> None:
+    def _one_by_one(self, index: int, recording: Recording) -> None:
         """Make the calls that a concurrent ``execute`` recorded; inputs come in order."""
+        self._secs[index] = recording.secs
         emission = self._emission
         basic = emission if isinstance(emission, BasicEmission) else None
         if basic is not None:
             basic.current = index
         try:
-            replay(emission)
+            recording.replay(emission)
         except BaseException as error:  # raised by execute, or by a value in the collector
             if not is_of_value(error):
                 raise
@@ -98,7 +110,9 @@ class Execution:
         if not isinstance(self._bolt, Bolt):
             return
         try:
-            self._bolt.finish_batch()
+            # The declared result is None, which a user's method may not know.
+            result: object = self._bolt.finish_batch()  # type: ignore[func-returns-value]
+            refuse_result(result, "finish_batch")
         except BaseException as error:  # the open tuples fail, which finish_batch would have acked
             if not is_of_call(error):
                 raise
@@ -122,6 +136,12 @@ class Execution:
             if self._state is None or not self._state.holds(index):
                 self._inbox.fail(index, failure)
 
+    def timings(self) -> Timings:
+        """Return how long each tuple took."""
+        if self._secs:
+            return Timings.of_calls(self._secs)
+        return Timings.of_readings(self._emission.watch, self._emission.late_acks)
+
     def tell_untracked(self) -> None:
         """Log the first failure of an untracked tuple, a tick say, which no verdict tells."""
         for index, failure in self._inbox.failures.items():
@@ -137,4 +157,5 @@ class Execution:
             task=self._report.task,
             message=message_of(error),
             traceback=self._tracebacks.text(error),
+            final=is_mistake(error),
         )

@@ -13,7 +13,6 @@ from sparkstorm.errors import ComponentError
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.inbox import Inbox
 from sparkstorm.planning.plan import Plan
-from sparkstorm.planning.wiring import wiring_of
 from sparkstorm.processes.client import KeeperClient
 from sparkstorm.state.attributes import AttributeGuard, AttributeKeeper
 from sparkstorm.state.image import state_of
@@ -22,6 +21,7 @@ from sparkstorm.tasks.collectors.outbox import Outbox, make_outboxes
 from sparkstorm.tasks.receivers import Receivers
 from sparkstorm.tasks.report import Report
 from sparkstorm.texts.user_errors import USER_ERRORS, message_of
+from sparkstorm.topology.wiring import wiring_of
 
 __all__ = ["BoltInstance"]
 
@@ -58,7 +58,7 @@ class BoltInstance:
             tasks=plan.tasks,
             config=plan.settings(component),
             sources=[(edge.source, edge.stream) for edge in spec.subscriptions],
-            wiring=wiring_of(plan, component),
+            wiring=wiring_of(plan.topology.components, component),
         )
         self.state = state_of(plan, component) if spec.is_stateful else None
         self._attributes: AttributeGuard | AttributeKeeper | None = None

@@ -2,12 +2,13 @@
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import final
 
 from sparkstorm.acking.groves import Groves
 from sparkstorm.errors import ComponentError
-from sparkstorm.metrics import TaskMetrics
+from sparkstorm.metrics import InputMetrics, OutputMetrics, TaskMetrics
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.inbox import ACKED, FAILED, Inbox
 from sparkstorm.packets.packet import Packet
@@ -16,6 +17,7 @@ from sparkstorm.state.image import StateImage
 from sparkstorm.tasks.dispatch import Delivery, Dispatcher
 from sparkstorm.tasks.execution import Execution
 from sparkstorm.tasks.instance import BoltInstance
+from sparkstorm.tasks.measuring import inputs_of
 from sparkstorm.tasks.report import Report, capture_prints
 from sparkstorm.tasks.sending import Sending
 
@@ -83,7 +85,8 @@ class BoltTask:
             instance.check_attributes()
         except ComponentError as error:
             deliveries += _fatal(dispatcher, error)
-        report.metrics = self._metrics(inbox, time.perf_counter() - started)
+        inputs = inputs_of(self._plan, inbox, execution.timings())
+        report.metrics = self._metrics(inbox, inputs, dispatcher, time.perf_counter() - started)
         report.finish()
         instance.end()
         return deliveries, report
@@ -92,14 +95,30 @@ class BoltTask:
         """Tell the bolt that the process ends."""
         self._instance.bolt.cleanup()
 
-    def _metrics(self, inbox: Inbox, seconds: float) -> TaskMetrics:
+    def _metrics(
+        self,
+        inbox: Inbox,
+        inputs: Mapping[tuple[str, str], InputMetrics],
+        dispatcher: Dispatcher,
+        seconds: float,
+    ) -> TaskMetrics:
+        outputs, context = dict(dispatcher.outputs), self._instance.context
+        for name, box in self._instance.boxes.items():
+            if box.unread:
+                outputs[name] = OutputMetrics(emitted=box.unread)
         return TaskMetrics(
             executed=inbox.received,
-            emitted=sum(len(box) for box in self._instance.boxes.values()),
+            emitted=sum(one.emitted for one in outputs.values()),
+            transferred=sum(one.transferred for one in outputs.values()),
             acked=inbox.status.count(ACKED),
             failed=inbox.status.count(FAILED),
+            untracked_failed=inbox.untracked_failed(),
             process_secs=seconds,
-            user=self._instance.context.take_counters(),
+            inputs=inputs,
+            outputs=outputs,
+            failures=Counter(failure.reason.value for failure in inbox.failures.values()),
+            user=context.take_counters(),
+            observed=context.take_observed(),
         )
 
 

@@ -51,7 +51,7 @@ class StageJob:
         """Run the stage on the received packets, or (the first stage) on the loads."""
         plan = self.worker.plan
         if self.stage.kind is StageKind.ACK:
-            return run_ackers(plan, self.partition, packets, self.batch), []
+            return run_ackers(plan, self.partition, packets, self.batch)
         with _quiet_gc():
             if self.stage.kind is not StageKind.READ:
                 return self.worker.run_levels(self, packets)

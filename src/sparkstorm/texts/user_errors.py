@@ -6,20 +6,24 @@ There may be very many errors: when a database is away, every tuple fails.
 import asyncio
 import traceback
 from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator
+from pathlib import Path
 from types import CodeType
 from typing import Any, final
 
+from sparkstorm.errors import ComponentError, EmitError
 from sparkstorm.texts.credentials import masked
 from sparkstorm.texts.showing import shown
 
 __all__ = [
     "USER_ERRORS",
     "Tracebacks",
+    "is_mistake",
     "is_of_call",
     "is_of_value",
     "message_of",
     "reason_of",
     "refuse_result",
+    "users_line",
     "words_of",
 ]
 
@@ -36,8 +40,17 @@ _OURS = (
 )
 """The modules that user code calls, and the modules that call user code."""
 
+_REFUSALS = (TypeError, ValueError, LookupError, AttributeError)
+"""The errors with which our own methods refuse a wrong use."""
+
 _MAX_CHARS = 8000
 """A longer text keeps its end, with the error itself."""
+
+_OUR_FILES = ('File "sparkstorm/', f'File "{Path(__file__).parents[1]}/')
+"""The begin of a traceback's line in a compiled module of ours, and in any other."""
+
+_LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python3", 'File "<frozen ')
+"""Parts of the lines that are in a library."""
 
 _MAX_MESSAGE_CHARS = 2000
 """A longer message keeps its beginning."""
@@ -83,6 +96,23 @@ class Tracebacks:
         return text
 
 
+def users_line(trace: str) -> str:
+    """Return the last line of a traceback in the user's own files, or else in a library.
+
+    >>> users_line('''Traceback (most recent call last):
+    ...   File "/home/me/count.py", line 7, in execute
+    ...     json.loads(tup[0])
+    ...   File "/usr/lib/python3.12/json/__init__.py", line 346, in loads
+    ...     return _default_decoder.decode(s)
+    ... ValueError: no JSON''')
+    'File "/home/me/count.py", line 7, in execute'
+    """
+    lines = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")]
+    others = [line for line in lines if not any(part in line for part in _OUR_FILES)]
+    own = [line for line in others if not any(part in line for part in _LIBRARIES)]
+    return (own or others or [""])[-1]
+
+
 def message_of(error: BaseException) -> str:
     """Return the type and the text of an error, cut to a readable length.
 
@@ -116,26 +146,38 @@ def reason_of(value: object) -> str:
         return shown(value)
 
 
-def refuse_result(result: Any) -> None:
-    """Raise if ``execute`` returned work that nobody would do; ignore other results.
+def refuse_result(result: Any, method: str = "execute") -> None:
+    """Raise if a method returned something: nobody would use the result.
 
     Raises:
-        TypeError: the result is a generator, a coroutine, or another awaitable.
+        EmitError: the result is not None.
     """
-    kind = type(result)
-    if issubclass(kind, Generator | AsyncGenerator):
-        raise TypeError(
-            f"execute returned a {kind.__name__}, which nobody runs: emit with the collector "
-            f"instead of yield"
-        )
-    if not issubclass(kind, Awaitable):
+    if result is None:
         return
+    kind = type(result)
     if issubclass(kind, Coroutine):
         result.close()  # else Python warns about a coroutine without an await
-    raise TypeError(
-        f"execute returned a {kind.__name__}, which nobody awaits: declare execute itself "
-        f"with async def"
-    )
+    if issubclass(kind, Generator | AsyncGenerator):
+        why = f"a {kind.__name__}, which nobody runs: emit with the collector instead of yield"
+    elif not issubclass(kind, Awaitable):
+        why = f"{shown(result)}, which nobody uses: emit with the collector instead of return"
+    elif method == "execute":
+        why = f"a {kind.__name__}, which nobody awaits: declare execute itself with async def"
+    else:
+        why = f"a {kind.__name__}, which nobody awaits: only execute may be async"
+    raise EmitError(f"{method} returned {why}")
+
+
+def is_mistake(error: BaseException) -> bool:
+    """Whether an error is a mistake in the program, so that another try is of no use.
+
+    Mistakes are a wrong use of our own methods, which they refuse, and names that do not exist.
+    Other errors of user code may be the world's, even an AttributeError: a connection that is away
+    is often None.
+    """
+    if isinstance(error, ComponentError | NameError | ImportError | NotImplementedError):
+        return True
+    return isinstance(error, _REFUSALS) and (_ours(error) or [False])[-1]
 
 
 def is_of_value(error: BaseException) -> bool:

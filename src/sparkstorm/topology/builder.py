@@ -8,6 +8,7 @@ from sparkstorm.components.bolt import AnyBolt
 from sparkstorm.config import setting_name
 from sparkstorm.errors import TopologyError
 from sparkstorm.streams import DEFAULT_STREAM, Stream, declare
+from sparkstorm.texts.showing import shown
 from sparkstorm.topology.graph import AnyComponent, AnySpout, ComponentSpec, Subscription, Topology
 from sparkstorm.topology.grouping import (
     All,
@@ -15,8 +16,10 @@ from sparkstorm.topology.grouping import (
     CustomGrouping,
     Direct,
     FieldsGrouping,
+    FunctionGrouping,
     Global,
     Grouping,
+    GroupingFunction,
     LocalOrShuffle,
     NoneGrouping,
     PartialKey,
@@ -109,10 +112,31 @@ class BoltDeclarer(_Declarer):
         return self._subscribe(source, stream, LocalOrShuffle())
 
     def custom_grouping(
-        self, source: str, grouping: CustomGrouping, stream: str = DEFAULT_STREAM
+        self,
+        source: str,
+        grouping: CustomGrouping | GroupingFunction,
+        stream: str = DEFAULT_STREAM,
     ) -> "BoltDeclarer":
-        """Let your own grouping choose the tasks."""
-        return self._subscribe(source, stream, Custom(grouping))
+        """Let your own grouping choose the tasks.
+
+        Args:
+            source: the component to read.
+            grouping: a :class:`CustomGrouping`, or a function of a tuple's values and the task
+                numbers of this bolt, which returns some of these numbers. Equal arguments must give
+                equal results.
+            stream: the stream to read.
+
+        Raises:
+            TopologyError: the grouping is neither.
+        """
+        if isinstance(grouping, CustomGrouping):
+            return self._subscribe(source, stream, Custom(grouping))
+        if isinstance(grouping, type) or not callable(grouping):
+            raise TopologyError(
+                f"bolt {self._draft.id!r}: custom_grouping takes an instance of a CustomGrouping, "
+                f"or a function, not {shown(grouping)}"
+            )
+        return self._subscribe(source, stream, Custom(FunctionGrouping(grouping)))
 
     def _subscribe(self, source: str, stream: str, grouping: Grouping) -> "BoltDeclarer":
         edge = Subscription(source=source, stream=stream, grouping=grouping)

@@ -1,7 +1,7 @@
 """Groupings: which tasks of a subscriber receive a tuple. Values only; execution routes by them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
@@ -11,8 +11,10 @@ __all__ = [
     "CustomGrouping",
     "Direct",
     "FieldsGrouping",
+    "FunctionGrouping",
     "Global",
     "Grouping",
+    "GroupingFunction",
     "LocalOrShuffle",
     "NoneGrouping",
     "PartialKey",
@@ -96,6 +98,29 @@ class CustomGrouping(ABC):
 
 @final
 @dataclass(frozen=True, slots=True)
+class FunctionGrouping(CustomGrouping):
+    """A custom grouping by a function of a tuple's values and the subscriber's tasks.
+
+    >>> by_size = FunctionGrouping(lambda values, tasks: [tasks[values[0] > 100]])
+    >>> by_size.choose_tasks([7], [3, 4], 0)
+    [3]
+    """
+
+    function: "GroupingFunction"
+
+    def choose_tasks(
+        self, values: Sequence[Any], tasks: Sequence[int], sequence: int
+    ) -> Sequence[int]:
+        """Return the tasks that the function chooses."""
+        return self.function(values, tasks)
+
+
+GroupingFunction: TypeAlias = Callable[[Sequence[Any], Sequence[int]], Sequence[int]]
+"""Returns the tasks for a tuple, by its values and the task numbers of the subscriber."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Custom:
     """The tasks chosen by a :class:`CustomGrouping`."""
 
@@ -126,6 +151,8 @@ def describe(grouping: Grouping) -> str:
             return f"fields({', '.join(fields)})"
         case PartialKey(fields):
             return f"partial_key({', '.join(fields)})"
+        case Custom(FunctionGrouping(function)):
+            return f"custom({getattr(function, '__name__', type(function).__name__)})"
         case Custom(custom):
             return f"custom({type(custom).__name__})"
         case NoneGrouping():

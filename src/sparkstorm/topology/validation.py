@@ -15,6 +15,7 @@ from sparkstorm.errors import ConfigError
 from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.topology.graph import ComponentSpec
 from sparkstorm.topology.grouping import Direct, FieldsGrouping, Grouping, PartialKey, describe
+from sparkstorm.topology.wiring import wiring_of
 
 __all__ = ["faults_of", "unpicklable_attribute"]
 
@@ -84,6 +85,33 @@ def _kinds(specs: _Specs) -> Iterator[str]:
                 f"are acked one by one, when execute returns. To act at the end of a batch, "
                 f"subclass Bolt and ack there"
             )
+
+
+def _methods(specs: _Specs) -> Iterator[str]:
+    """Find methods with yield or async where the engine uses no result: nothing would happen."""
+    for spec in specs:
+        for name in sorted(_without_result(type(spec.component))):
+            method = inspect.unwrap(getattr(spec.component, name))
+            if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
+                yield (
+                    f"component {spec.id!r}: {name} has a yield, so a call of it does nothing. "
+                    f"Emit with collector.emit([…]) instead"
+                )
+            elif inspect.iscoroutinefunction(method) and name != "execute":
+                yield f"component {spec.id!r}: {name} is async: only a bolt's execute may be"
+
+
+def _without_result(kind: type) -> set[str]:
+    """Return the names of a component's methods whose results nobody uses."""
+    return {"execute"} & {*dir(kind)} | {
+        name
+        for base in kind.__mro__
+        if base.__module__.startswith("sparkstorm.")
+        for name, method in vars(base).items()
+        if inspect.isfunction(method)
+        and inspect.signature(method).return_annotation is None
+        and not name.startswith("_")
+    }
 
 
 def _committers(specs: _Specs) -> Iterator[str]:
@@ -200,6 +228,18 @@ def _hashable(kind: pa.DataType) -> bool:
     return not pa.types.is_nested(kind)
 
 
+def _own_rules(specs: _Specs) -> Iterator[str]:
+    """Ask each bolt whose streams exist what it thinks of its place."""
+    components = {spec.id: spec for spec in specs}
+    streams = {(spec.id, name) for spec in specs for name in spec.streams}
+    for spec in specs:
+        read = {(edge.source, edge.stream) for edge in spec.subscriptions}
+        if isinstance(spec.component, AnyBolt) and read <= streams:
+            wiring = wiring_of(components, spec.id)
+            for fault in spec.component.faults(wiring, spec.parallelism):
+                yield f"bolt {spec.id!r}: {fault}"
+
+
 def _partitioned_streams(specs: _Specs) -> Iterator[str]:
     for spec in specs:
         if isinstance(spec.component, PartitionedSpout) and set(spec.streams) - {DEFAULT_STREAM}:
@@ -239,5 +279,5 @@ def _pickle_error(value: object) -> str | None:
 
 
 # The order of the rules is the order of the faults in the error.
-_LOCAL_RULES = (_ids, _numbers, _kinds, _committers, _settings, _picklable)
-_GRAPH_RULES = (_sources, _feedback, _references, _partitioned_streams, _cycles)
+_LOCAL_RULES = (_ids, _numbers, _kinds, _methods, _committers, _settings, _picklable)
+_GRAPH_RULES = (_sources, _feedback, _references, _own_rules, _partitioned_streams, _cycles)

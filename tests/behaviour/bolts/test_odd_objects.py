@@ -491,18 +491,18 @@ class FailsWithError(ss.Bolt):
             self.collector.fail(tup, error)
 
 
-class Yields(ss.BasicBolt):
-    """Yields what it should emit."""
+class MakesGenerators(ss.BasicBolt):
+    """Returns a generator made elsewhere, which no look at ``execute`` finds."""
 
     def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> Any:
-        yield tup["call"]
+        return (value for value in tup)
 
 
 @pytest.mark.parametrize(
     ("bolt", "reason", "message"),
     [
         (FailsWithError, "failed", "ValueError: invalid literal for int() with base 10: 'seven'"),
-        (Yields, "error", "TypeError: execute returned a generator, which nobody runs"),
+        (MakesGenerators, "error", "EmitError: execute returned a generator, which nobody runs"),
     ],
 )
 def test_a_failure_says_what_was_handed_over(
@@ -519,4 +519,4 @@ def test_a_failure_says_what_was_handed_over(
     [failure] = feeder.failures
     assert failure.reason == reason
     assert failure.message.startswith(message)
-    assert "Traceback (most recent call last)" in failure.traceback or bolt is Yields
+    assert "Traceback (most recent call last)" in failure.traceback or bolt is MakesGenerators

@@ -645,7 +645,8 @@ def test_bolt_that_never_acks_for_ten_minutes(
     assert {one.last_time - one.first_time >= 40 for one in letters} == {True}
     assert statistics.failures == {"timeout": statistics.failed}
     assert (statistics.acked, statistics.pending) == (0, pending)
-    assert max(used[36:]) < 1.1 * max(used[6:30]) + 20_000
+    # The windows of the metrics fill up in the first ten minutes: 100 kB for two components.
+    assert max(used[36:]) < 1.1 * max(used[6:30]) + 120_000
 
 
 def test_people_are_told_once_of_messages_with_one_cause(run_locally: Any) -> None:

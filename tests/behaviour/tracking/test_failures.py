@@ -224,8 +224,10 @@ class Odd(ss.BasicBolt):
                 return self.later(tup, collector)
             case "stderr":
                 sys.stderr.write("careful\n")
+            case "result":
+                return [tup["text"]]
         collector.emit([tup["text"]])
-        return tup["text"]
+        return None
 
     async def later(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
         collector.emit([tup["text"]])
@@ -235,6 +237,7 @@ ODD = {
     "wordless": "Wordless: <exception str() failed>",
     "exit": "SystemExit: 3",
     "cancelled": "CancelledError: the connection is closing",
+    "result": "execute returned ['result'], which nobody uses: emit with the collector instead of",
     "coroutine": "execute returned a coroutine, which nobody awaits: declare execute itself with",
 }
 

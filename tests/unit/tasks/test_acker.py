@@ -100,7 +100,7 @@ def test_a_result_comes_back_from_its_packet(
         writer.roots(Kind.RESET, 1, u64(resets)),
         writer.notes(1, FailedRoots.of(dict.fromkeys(failed, FAILURE))),
     ]
-    [(partition, data)] = run_ackers(plan, 0, packets, BatchInfo(number=1, ranges=tuple(ranges)))
+    [(partition, data)], _ = run_ackers(plan, 0, packets, BatchInfo(number=1, ranges=tuple(ranges)))
     assert (partition, read_head(data).kind) == (0, Kind.OUTCOME)
     assert_equal(decode_result(Packet.decode(data)), tally.result())
 
@@ -108,7 +108,7 @@ def test_a_result_comes_back_from_its_packet(
 def test_every_acker_of_a_partition_answers() -> None:
     """Also one that nothing came in for: else its roots would be missed."""
     batch = BatchInfo(number=1, ranges=(RootRange(make_root(4, 0), 5),))
-    answers = [run_ackers(PLAN, partition, [], batch) for partition in range(2)]
+    answers = [run_ackers(PLAN, partition, [], batch)[0] for partition in range(2)]
     results = [decode_result(Packet.decode(data)) for sent in answers for _, data in sent]
     assert sorted(result.acker for result in results) == [0, 1, 2]
     assert [partition for partition, sent in enumerate(answers) for _ in sent] == [0, 1, 1]
@@ -125,11 +125,11 @@ def test_the_order_of_arrival_does_not_matter() -> None:
         PacketWriter(8, 0).notes(task, FailedRoots.of({6: FAILURE})),
     ]
     for arrived in (packets, packets[::-1]):
-        [*_, (_, data)] = run_ackers(PLAN, PLAN.home(task), arrived, batch)
+        [*_, (_, data)] = run_ackers(PLAN, PLAN.home(task), arrived, batch)[0]
         assert read_head(data).kind is Kind.OUTCOME
         found = [
             decode_result(Packet.decode(data)).failed
-            for _, data in run_ackers(PLAN, PLAN.home(task), arrived, batch)
+            for _, data in run_ackers(PLAN, PLAN.home(task), arrived, batch)[0]
         ]
         assert {6: FAILURE} in found
 
@@ -137,7 +137,7 @@ def test_the_order_of_arrival_does_not_matter() -> None:
 def test_what_is_for_the_driver_passes_through() -> None:
     """Tapped tuples, and faults."""
     fault = PacketWriter(5).for_driver(Kind.FATAL, [b"fault"])
-    sent = run_ackers(make(1, 1), 0, [fault], BatchInfo(number=1))
+    sent, _ = run_ackers(make(1, 1), 0, [fault], BatchInfo(number=1))
     assert sent[0] == (0, fault)
     assert len(sent) == 2
 

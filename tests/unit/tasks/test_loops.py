@@ -92,7 +92,7 @@ class Basic(BasicBolt):
 
     def execute(self, tup: Tuple, collector: BasicCollector) -> None:
         for wrong in (None, 7, [], [1, 2]):
-            with pytest.raises((TypeError, EmitError)) as raised:
+            with pytest.raises(EmitError) as raised:
                 collector.emit(wrong)  # type: ignore[arg-type]
             self.raised.append(raised.type)
 
@@ -100,4 +100,4 @@ class Basic(BasicBolt):
 def test_a_basic_bolt_is_told_what_cannot_be_emitted() -> None:
     """Each emit that is wrong raises, and none goes out."""
     run(Basic())
-    assert Basic.raised == 5 * [TypeError, TypeError, EmitError, EmitError]
+    assert Basic.raised == 5 * 4 * [EmitError]

@@ -21,8 +21,11 @@ from sparkstorm import (
     TopologyError,
     Tuple,
 )
+from sparkstorm.bolts import JoinBolt, TumblingWindow, Window, WindowBolt
 from sparkstorm.config import COMPONENT_KEYS
 from sparkstorm.streams import Outputs
+from sparkstorm.topology.builder import BoltDeclarer
+from sparkstorm.topology.grouping import Custom, FunctionGrouping
 from sparkstorm.topology.validation import unpicklable_attribute
 
 SRC = Path(__file__).parents[3] / "src"
@@ -72,6 +75,31 @@ class Flush(Step):
         """Never called."""
 
 
+class Yields(BasicBolt):
+    """A step that hopes for somebody who reads what it yields."""
+
+    outputs = "word string"
+
+    def execute(self, tup: Tuple, collector: BasicCollector) -> Any:
+        """Yield what it should emit."""
+        yield [tup[0]]
+
+
+class YieldsLater(BasicBolt):
+    """The same, as one that waits."""
+
+    async def execute(self, tup: Tuple, collector: BasicCollector) -> Any:
+        """Yield what it should emit."""
+        yield [tup[0]]
+
+
+class PreparesLater(Step):
+    """A step that nobody prepares."""
+
+    async def prepare(self, *_: object) -> None:  # type: ignore[override]
+        """Never awaited."""
+
+
 class Count(StatefulBolt):
     """A step with state."""
 
@@ -116,7 +144,80 @@ def faults(wire: Wire, *, outputs: Outputs = "line string, n long") -> list[str]
     return []
 
 
+def windows(**attributes: object) -> WindowBolt:
+    """Return a bolt with windows."""
+
+    class Windows(WindowBolt):
+        window = TumblingWindow(60)
+
+        def execute_window(self, window: Window, collector: BasicCollector) -> None:
+            """Emit nothing."""
+
+    bolt = Windows()
+    vars(bolt).update(attributes)
+    return bolt
+
+
+def joined(b: TopologyBuilder) -> BoltDeclarer:
+    """Add a bolt that joins the words of ``a`` with lines."""
+    b.set_bolt("a", Step("n long, word string")).shuffle_grouping("lines")
+    join = JoinBolt("lines", ["line", "n"]).join("a", ["word", "n"]).select("line")
+    return b.set_bolt("join", join, parallelism=2)
+
+
 RULES: dict[str, tuple[Wire, str]] = {
+    "a yield in execute": (
+        lambda b: b.set_bolt("a", Yields()).shuffle_grouping("lines"),
+        "component 'a': execute has a yield, so a call of it does nothing. Emit with "
+        "collector.emit([…]) instead",
+    ),
+    "a yield in an async execute": (
+        lambda b: b.set_bolt("a", YieldsLater()).shuffle_grouping("lines"),
+        "component 'a': execute has a yield, so a call of it does nothing. Emit with "
+        "collector.emit([…]) instead",
+    ),
+    "an async prepare": (
+        lambda b: b.set_bolt("a", PreparesLater()).shuffle_grouping("lines"),
+        "component 'a': prepare is async: only a bolt's execute may be",
+    ),
+    "a time that is not there": (
+        lambda b: b.set_bolt("a", windows(timestamp_field="at")).shuffle_grouping("lines"),
+        "bolt 'a': its timestamp_field names 'at', but the stream 'lines' has the fields line, n",
+    ),
+    "a key that is not there": (
+        lambda b: b.set_bolt("a", windows(key_fields=["shop"])).shuffle_grouping("lines"),
+        "bolt 'a': its key_fields names 'shop', but the stream 'lines' has the fields line, n",
+    ),
+    "windows torn apart": (
+        lambda b: b.set_bolt("a", windows(key_fields=["n"]), 2).shuffle_grouping("lines"),
+        "bolt 'a': it has 2 tasks and windows by n, but reads 'lines' by a grouping that spreads "
+        "equal keys over tasks, so each window would get a part. Use fields_grouping('lines', "
+        "['n'])",
+    ),
+    "windows by part of another key": (
+        lambda b: b.set_bolt("a", windows(key_fields=["n"]), 2).partial_key_grouping("lines", "n"),
+        "bolt 'a': it has 2 tasks and windows by n, but reads 'lines' by a grouping that spreads "
+        "equal keys over tasks, so each window would get a part. Use fields_grouping('lines', "
+        "['n'])",
+    ),
+    "a join of other streams": (
+        lambda b: joined(b).fields_grouping("a", "n"),
+        "bolt 'join': the joined streams and the subscriptions differ: see lines/default",
+    ),
+    "a join that misses": (
+        lambda b: joined(b).fields_grouping("a", "word").fields_grouping("lines", "n"),
+        "bolt 'join': it has 2 tasks, and its streams are not grouped alike, so tuples with the "
+        "same key would miss each other. Use fields_grouping for each stream, by its key",
+    ),
+    "a join by a field that is not there": (
+        lambda b: (
+            b.set_bolt("a", Step()).shuffle_grouping("lines"),
+            b.set_bolt("join", JoinBolt("lines", "line").join("a", "line").select("n"))
+            .shuffle_grouping("lines")
+            .shuffle_grouping("a"),
+        ),
+        "bolt 'join': it joins 'a' by 'line', but this stream has the fields word",
+    ),
     "an id twice": (
         lambda b: [b.set_bolt("a", Step()).shuffle_grouping("lines") for _ in range(2)],
         "the id 'a' is used twice: every component needs its own",
@@ -301,6 +402,41 @@ def test_a_fault_is_explained(wire: Wire, message: str) -> None:
     """In one sentence that names it and says what to do; and it is the only one."""
     [found] = faults(wire)
     assert found == message or found.startswith(f"{message} (")
+
+
+GOOD: dict[str, Wire] = {
+    "windows by the key's own grouping": lambda b: b.set_bolt(
+        "a", windows(key_fields=["n", "line"], timestamp_field="n"), 2
+    ).fields_grouping("lines", "n"),
+    "windows of one task": lambda b: b.set_bolt("a", windows(key_fields=["n"])).shuffle_grouping(
+        "lines"
+    ),
+    "windows of the lowest task": lambda b: b.set_bolt(
+        "a", windows(key_fields=["n"]), 2
+    ).global_grouping("lines"),
+    "a join by a part of the key": lambda b: (
+        joined(b).fields_grouping("a", "n").fields_grouping("lines", "n")
+    ),
+}
+
+
+@pytest.mark.parametrize("wire", GOOD.values(), ids=GOOD)
+def test_what_keeps_keys_together_is_fine(wire: Wire) -> None:
+    """A grouping by some of the key's fields does so too."""
+    assert faults(wire) == []
+
+
+def test_a_custom_grouping_may_be_a_function() -> None:
+    """Of the values and the tasks; a class is no grouping yet."""
+    builder = TopologyBuilder()
+    builder.set_spout("lines", Lines("line string"))
+    reader = builder.set_bolt("a", Step(), parallelism=3)
+    reader.custom_grouping("lines", lambda values, tasks: [tasks[len(values[0]) % len(tasks)]])
+    [edge] = builder.create_topology().components["a"].subscriptions
+    assert isinstance(edge.grouping, Custom)
+    assert list(edge.grouping.grouping.choose_tasks(["four"], [5, 6, 7], 0)) == [6]
+    with pytest.raises(TopologyError, match="takes an instance of a CustomGrouping, or a function"):
+        reader.custom_grouping("lines", FunctionGrouping)  # type: ignore[arg-type]
 
 
 def test_a_topology_needs_a_spout() -> None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol, final
 from sparkstorm.errors import EmitError
 from sparkstorm.planning.plan import Plan
 from sparkstorm.streams import DEFAULT_STREAM
-from sparkstorm.tasks.collectors.outbox import task_number
+from sparkstorm.tasks.collectors.outbox import task_number, values_of
 from sparkstorm.texts.showing import shown
 from sparkstorm.texts.user_errors import reason_of
 from sparkstorm.verdicts import Failure, Reason
@@ -74,6 +74,7 @@ def emitted_row(
     declared = plan.spec(component).streams.get(stream)
     if declared is None:
         raise EmitError(f"spout {component!r} declares no stream {shown(stream)}")
+    values = values_of(values, declared.names, f"{component}/{stream}")
     if len(values) != len(declared.fields) or direct != declared.direct:
         raise EmitError(
             f"spout {component!r} emitted {shown(list(values))} to stream {stream!r}, which has "

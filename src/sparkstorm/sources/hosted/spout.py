@@ -28,7 +28,7 @@ from sparkstorm.sources.hosted.letters import HostedLetters
 from sparkstorm.sources.hosted.loads import PendingLoad, Refused
 from sparkstorm.sources.originals import Original
 from sparkstorm.sources.retry import RetryPolicy
-from sparkstorm.sources.spout_calls import calling, context_of, opening
+from sparkstorm.sources.spout_calls import calling, context_of, next_tuple_of, opening
 from sparkstorm.texts.showing import shown
 from sparkstorm.verdicts import Failure
 
@@ -113,7 +113,7 @@ class HostedSpout:
     def next_tuple(self) -> None:
         """Ask for messages once."""
         self._at_rest = self.user.exhausted()
-        self.user.next_tuple()
+        next_tuple_of(self.user)
         self._at_rest = True
 
     # --- for the collector -----------------------------------------------------------------------

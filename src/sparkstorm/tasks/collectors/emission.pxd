@@ -1,6 +1,7 @@
 # What Cython makes of emission.py; see docs/internals.md.
 cimport cython
 from sparkstorm.tasks.collectors.outbox cimport Outbox
+from sparkstorm.tasks.collectors.stopwatch cimport Stopwatch
 from sparkstorm.tuples cimport Tuple
 
 cdef class _Emission:
@@ -10,6 +11,8 @@ cdef class _Emission:
     cdef public object _report
     cdef public object _inbox
     cdef public object receivers_of_last
+    cdef public Stopwatch watch
+    cdef public list late_acks
 
 @cython.final
 cdef class BasicEmission(_Emission):

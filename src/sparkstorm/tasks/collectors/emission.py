@@ -6,6 +6,7 @@ hashes) wait until the outboxes are dispatched.
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sparkstorm.errors import EmitError, TrackingError
 from sparkstorm.packets.inbox import ACKED, Inbox
 from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.tasks.collectors.outbox import Outbox
+from sparkstorm.tasks.collectors.stopwatch import Stopwatch
 from sparkstorm.tasks.report import Report
 from sparkstorm.texts.showing import shown
 from sparkstorm.texts.user_errors import Tracebacks, reason_of
@@ -29,7 +31,12 @@ def _nobody(box: Outbox) -> list[int]:
 
 
 class _Emission:
-    """The common part of both collectors: the outboxes, the inbox and the report."""
+    """The common part of both collectors: the outboxes, the inbox and the report.
+
+    Attributes:
+        watch: times the calls of ``execute``.
+        late_acks: the tuples acked outside of their own ``execute``, each with the time.
+    """
 
     def __init__(self, component: str, boxes: dict[str, Outbox], report: Report) -> None:
         self._component = component
@@ -42,6 +49,8 @@ class _Emission:
         """Start a batch."""
         self._inbox = inbox
         self._report = report
+        self.watch = Stopwatch()
+        self.late_acks: list[tuple[int, float]] = []
 
     def end(self) -> None:
         """End a batch: keep none of its tuples alive."""
@@ -109,7 +118,9 @@ class BasicEmission(_Emission):
 
     def emit(self, values: Sequence[Any], *, stream: str = DEFAULT_STREAM) -> None:
         """Emit a tuple, anchored to the input."""
-        if stream == DEFAULT_STREAM and len(values) == self._takes:  # the usual case
+        kind = type(values)
+        is_row = kind is list or kind is tuple
+        if is_row and stream == DEFAULT_STREAM and len(values) == self._takes:  # the usual case
             self.rows.append(values[0] if self._takes == 1 else tuple(values))
         else:
             self._box(stream).add(values, self.current)
@@ -194,6 +205,8 @@ class BoltEmission(_Emission):
         index = self._mine(tup, "ack")
         self._inbox.others.append(index)
         self._status[index] = ACKED
+        if self.watch.is_on:
+            self.late_acks.append((index, perf_counter()))
 
     def fail(self, tup: Tuple, reason: object = None) -> None:
         """Fail every message of the tuple at once; the reason may be an exception."""

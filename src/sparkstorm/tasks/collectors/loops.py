@@ -41,9 +41,11 @@ def run_basic(
 ) -> None:
     """Call ``execute`` of a basic bolt with each tuple, then ack the tuples that did not fail."""
     execute, rows, ends, unheld = bolt.execute, emission.rows, emission.ends, _UNHELD
+    watch = emission.watch
     result: Any
     for origin, index, delivered in inbox.deliveries(plan):
         tup, unread = Tuple((), origin, -1), inbox.unread
+        left = watch.read(index)
         for values in delivered:
             if getrefcount(tup) == unheld:
                 tup.values = values
@@ -62,6 +64,10 @@ def run_basic(
                 failed(index, error)
             ends.append(len(rows))  # as end_input does, without another call
             index += 1
+            left -= 1
+            if not left:
+                left = watch.read(index)
+        watch.read(index)
     inbox.ack_rest()
 
 
@@ -70,9 +76,11 @@ def run_bolt(
 ) -> None:
     """Call ``execute`` of a bolt with each tuple; ``call`` notes the call's state changes."""
     execute, others, unheld = bolt.execute, inbox.others, _UNHELD
+    watch = emission.watch
     result: Any
     for origin, index, delivered in inbox.deliveries(plan):
         tup, unread = Tuple((), origin, -1), inbox.unread
+        left = watch.read(index)
         for values in delivered:
             if getrefcount(tup) == unheld:
                 tup.values = values
@@ -93,5 +101,9 @@ def run_bolt(
             if others:
                 others.clear()
             index += 1
+            left -= 1
+            if not left:
+                left = watch.read(index)
+        watch.read(index)
     emission.input = None
     call.changes = 0

@@ -12,6 +12,7 @@ cdef class Outbox:
     cdef public list parents
     cdef public list ends
     cdef public list direct
+    cdef public Py_ssize_t unread
     cdef public object _keys
 
     cpdef add(self, values, parent, task=*)

@@ -1,7 +1,8 @@
 """Outboxes: the tuples that a task emitted to a stream in a batch, before routing."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -17,7 +18,7 @@ from sparkstorm.tasks.routing import Tasks
 from sparkstorm.texts.showing import shown
 from sparkstorm.topology.grouping import FieldsGrouping, PartialKey
 
-__all__ = ["Emitted", "Outbox", "make_outboxes", "task_number"]
+__all__ = ["Emitted", "Outbox", "make_outboxes", "task_number", "values_of"]
 
 
 class Outbox:
@@ -31,6 +32,7 @@ class Outbox:
     Attributes:
         takes: the number of values of an emit that needs no further check; -1 if there is none.
         wanted: whether anyone reads the stream.
+        unread: how many tuples were emitted although nobody reads the stream.
     """
 
     __slots__ = (
@@ -42,6 +44,7 @@ class Outbox:
         "rows",
         "stream",
         "takes",
+        "unread",
         "wanted",
         "width",
     )
@@ -56,6 +59,7 @@ class Outbox:
         self.parents: list[Parent] = []
         self.ends: list[int] = []
         self.direct: list[int] = []
+        self.unread = 0
         self._keys = keys
 
     def add(self, values: Sequence[Any], parent: Parent, task: int | None = None) -> None:
@@ -64,13 +68,18 @@ class Outbox:
         Raises:
             EmitError: the number of values or the way of emitting does not fit the stream.
         """
+        kind = type(values)
+        if kind is not list and kind is not tuple:
+            values = values_of(values, self.stream.names, str(self.key))
         # One test for both mistakes; which one it was is found out when it is told.
         if len(values) != self.width or (task is None) == self.stream.direct:
             raise self._misfit(values, task)
         if task is not None:
             task = task_number(task)
-        # A stream without readers is checked like any other, but keeps nothing.
-        if self.wanted:
+        # A stream without readers is checked and counted like any other, but keeps nothing.
+        if not self.wanted:
+            self.unread += 1
+        else:
             self.rows.append(values[0] if self.width == 1 else tuple(values))
             self.parents.append(parent)
             if task is not None:
@@ -83,6 +92,7 @@ class Outbox:
         """Drop all tuples at the end of a batch."""
         self.drop_since(0)
         self.ends.clear()
+        self.unread = 0
 
     def drop_since(self, length: int) -> None:
         """Drop the tuples beyond the first ``length``."""
@@ -151,6 +161,33 @@ class Outbox:
         if task is None:
             return EmitError(f"stream {str(self.key)!r} is direct: use emit_direct")
         return EmitError(f"stream {str(self.key)!r} is not direct: use emit, or declare it direct")
+
+
+def values_of(values: Any, names: Sequence[str], stream: str) -> Sequence[Any]:
+    """Return the values of an emit in the order of the fields.
+
+    Raises:
+        EmitError: the emit is no sequence of values, but text, say, whose characters would become
+            values; or its keys are not the fields.
+    """
+    kind = type(values)
+    if issubclass(kind, Mapping):
+        if set(values) != set(names):
+            raise EmitError(
+                f"stream {stream!r} has the fields {', '.join(names) or 'none'}, but a "
+                f"{kind.__name__} with other keys was emitted: {shown(values)}"
+            )
+        return [values[name] for name in names]
+    if issubclass(kind, _NO_ROWS) or not issubclass(kind, Collection):
+        raise EmitError(
+            f"stream {stream!r}: emit takes a list of values, one for each field, not "
+            f"{shown(values)} ({kind.__name__}). Write emit([…])"
+        )
+    return values if issubclass(kind, Sequence) else list(values)
+
+
+_NO_ROWS = (str, bytes, bytearray, memoryview, AbstractSet)
+"""Collections that are values themselves, or have no order."""
 
 
 def task_number(task: Any) -> int:

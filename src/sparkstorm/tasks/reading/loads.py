@@ -3,6 +3,7 @@
 Routing is the processing of the root tuple: it "acks" the seed of each root and emits the copies.
 """
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -61,6 +62,7 @@ class _Reader:
         A split without roots fails the job instead; otherwise its source would hear ack after the
         commit.
         """
+        started = time.perf_counter()
         try:
             gathered = gather(self._plan, self._load)
             sent, emitted = self._route(gathered)
@@ -71,7 +73,14 @@ class _Reader:
             raise
         except USER_ERRORS as error:  # the messages fail, the query lives on
             return self._fail(error)
-        self.report.metrics = TaskMetrics(emitted=emitted, user=skipped)
+        outputs = self._dispatcher.outputs
+        self.report.metrics = TaskMetrics(
+            emitted=emitted,
+            transferred=sum(one.transferred for one in outputs.values()),
+            process_secs=time.perf_counter() - started,
+            outputs=outputs,
+            user=skipped,
+        )
         return sent
 
     def _route(self, gathered: Gathered) -> tuple[list[Delivery], int]:

@@ -1,46 +1,12 @@
-"""Metrics: a running topology's numbers, as frozen values read by every view."""
+"""Statistics: a running topology at one moment."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import final
 
-__all__ = [
-    "PartitionStatistics",
-    "Statistics",
-    "TaskMetrics",
-    "merge_task_metrics",
-    "skipped_in",
-]
+from sparkstorm.metrics.task_metrics import TaskMetrics
+from sparkstorm.metrics.timing import BatchTiming
 
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskMetrics:
-    """Counts of one task, summed over its batches.
-
-    ``emitted`` counts tuples on streams with readers; the engine never makes the others.
-    ``process_secs`` is the time spent in the task's user code and its encoding.
-    """
-
-    executed: int = 0
-    emitted: int = 0
-    acked: int = 0
-    failed: int = 0
-    process_secs: float = 0.0
-    user: tuple[tuple[str, float], ...] = ()
-
-    def __add__(self, other: "TaskMetrics") -> "TaskMetrics":
-        user = dict(self.user)
-        for name, value in other.user:
-            user[name] = user.get(name, 0.0) + value
-        return TaskMetrics(
-            executed=self.executed + other.executed,
-            emitted=self.emitted + other.emitted,
-            acked=self.acked + other.acked,
-            failed=self.failed + other.failed,
-            process_secs=self.process_secs + other.process_secs,
-            user=tuple(sorted(user.items())),
-        )
+__all__ = ["PartitionStatistics", "Statistics", "skipped_in"]
 
 
 @final
@@ -119,6 +85,7 @@ class Statistics:
         batch_messages: messages of the last batch.
         components: counts by component and task.
         partitions: the progress of each partition of a partitioned spout, by spout.
+        timings: where the time of the last batches went, the newest last.
     """
 
     emitted: int = 0
@@ -138,6 +105,16 @@ class Statistics:
     batch_messages: int = 0
     components: dict[str, dict[int, TaskMetrics]] = field(default_factory=dict)
     partitions: dict[str, tuple[PartitionStatistics, ...]] = field(default_factory=dict)
+    timings: tuple[BatchTiming, ...] = ()
+
+    @property
+    def untracked_failed(self) -> int:
+        """Tuples that failed and belong to no message: no spout hears of them, nobody retries."""
+        return sum(
+            counts.untracked_failed
+            for tasks in self.components.values()
+            for counts in tasks.values()
+        )
 
     def component(self, name: str) -> TaskMetrics:
         """Return the counts of a component's tasks together."""
@@ -147,13 +124,3 @@ class Statistics:
 def skipped_in(partition: str) -> str:
     """Return the counter's name for a partition's positions without a message."""
     return f"skipped in {partition}"
-
-
-def merge_task_metrics(
-    totals: dict[str, dict[int, TaskMetrics]],
-    news: Iterable[tuple[str, int, TaskMetrics]],
-) -> None:
-    """Add the counts of finished tasks to the totals, in place."""
-    for component, task, counts in news:
-        tasks = totals.setdefault(component, {})
-        tasks[task] = tasks.get(task, TaskMetrics()) + counts

@@ -1,0 +1,32 @@
+"""Batch timings: where the time of a batch went."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import final
+
+__all__ = ["BatchTiming"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchTiming:
+    """Where the time of a committed batch went, in seconds.
+
+    Attributes:
+        number: the batch's number.
+        messages: its messages.
+        at: when it was planned, in seconds since 1970.
+        start_secs: from its plan until Spark started the batch.
+        job_secs: the last run of its job.
+        commit_secs: from the job's end until Spark's commit was known.
+        busiest: the time of the busiest task of each component, the ackers among them. All
+            components of a level wait for the slowest.
+    """
+
+    number: int
+    messages: int
+    at: float
+    start_secs: float = 0.0
+    job_secs: float = 0.0
+    commit_secs: float = 0.0
+    busiest: Mapping[str, float] = field(default_factory=dict)
