@@ -117,8 +117,9 @@ class SourceValues:
     """Makes the Java values with which a source answers Spark's questions."""
 
     def __init__(self, session: SparkSession, ddl: str) -> None:
-        self._gateway: Any = session.sparkContext._gateway  # noqa: SLF001
-        java: Any = self._gateway.jvm
+        gateway: Any = session.sparkContext._gateway  # noqa: SLF001
+        self._gateway = gateway
+        java = gateway.jvm
         sql = java.org.apache.spark.sql
         connector, runtime = sql.connector, sql.execution.streaming.runtime
         self._Offset = sql.execution.datasources.v2.python.PythonStreamingSourceOffset

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from typing import TypeVar, final
+from typing import Any, TypeVar, final
 
 from sparkstorm.batches.coordinator import Coordinator
 from sparkstorm.errors import BatchError, SparkstormError
@@ -71,7 +71,8 @@ class PlanServer:
                 asked.set_exception(error)
 
         threading.Thread(target=run, name="sparkstorm-plan", daemon=True).start()
-        wait([asked, self._stopping], return_when=FIRST_COMPLETED)
+        either: list[Future[Any]] = [asked, self._stopping]
+        wait(either, return_when=FIRST_COMPLETED)
         if not asked.done():
             raise _StoppedError("the run is being stopped")
         try:
