@@ -152,7 +152,10 @@ def _start(
         spouts.add(task, partial(coordinator.intake_limit, number))
     # 4. the checkpoint is this topology's from now on: nothing that fails above may claim it
     Manifest.of(plan).write(place.files)
-    # 5. the query, and whoever starts it again
+    # 5. the threads of the spouts: they emit while the query starts, which takes seconds
+    spouts.start()
+    parts.callback(spouts.stop)
+    # 6. the query, and whoever starts it again
     parts.callback(end_kept_processes, session, plan, place.lease.run)
     ship(session)
     server = PlanServer(coordinator)
@@ -162,7 +165,4 @@ def _start(
     query.start()
     parts.callback(query.stop)
     parts.callback(server.stop)  # first: a query that waits for a batch does not stop
-    # 6. the threads of the spouts
-    spouts.start()
-    parts.callback(spouts.stop)
     return Run(plan, coordinator, server, spouts, fault, letters_at=dead_letters.where)

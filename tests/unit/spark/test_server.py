@@ -74,7 +74,7 @@ def answer_of(question: Callable[[], object]) -> "Future[object]":
 
 def test_a_batch_and_its_loads_are_told() -> None:
     """The number after the batch; then what each partition reads."""
-    server = PlanServer(coordinator_of(LogSpout([[1, 2, 3]], "n long")))
+    server = PlanServer(coordinator_of(LogSpout([[1], [2], [3]], "n long")))
     assert server.latest(0) == 1
     assert server.was_asked_for_more
     loads = {dest: pickle.loads(data) for dest, data in server.partitions(0)}
