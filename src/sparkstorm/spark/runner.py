@@ -153,10 +153,10 @@ def _start(
     # 4. the checkpoint is this topology's from now on: nothing that fails above may claim it
     Manifest.of(plan).write(place.files)
     # 5. the threads of the spouts: they emit while the query starts, which takes seconds
+    parts.callback(end_kept_processes, session, plan, place.lease.run)
     spouts.start()
     parts.callback(spouts.stop)
     # 6. the query, and whoever starts it again
-    parts.callback(end_kept_processes, session, plan, place.lease.run)
     ship(session)
     server = PlanServer(coordinator)
     start_query = partial(Query, plan, session, place.where, coordinator, server)
