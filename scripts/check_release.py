@@ -47,10 +47,10 @@ def faults_of(version: str, wheel: Path, archive: Path) -> Iterator[str]:
 def check_installed(python: Path, version: str, folder: Path) -> None:
     """Use what is installed as a newcomer would: ask for its version, start a project, test it."""
     run(python, "-m", "pip", "check")
-    told = run(python, "-m", "sparkstorm.cli", "--version", cwd=folder)
+    told = run(python, "-m", "sparkstorm", "--version", cwd=folder)
     if version not in told:
         raise SystemExit(f"the installed version is {told.strip()}, not {version}")
-    run(python, "-m", "sparkstorm.cli", "new", "project", cwd=folder)
+    run(python, "-m", "sparkstorm", "new", "project", cwd=folder)
     run(python, "-m", "pytest", "-q", cwd=folder / "project")
 
 

@@ -59,6 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "testing": ENGINE | {"local", "testing.shells.children"},
     "testing.plugin": ENGINE | {"local", "spark"},
     "cli": ENGINE | EDGE | {"spouts", "bolts", "kafka", "multilang", "local", "spark", "testing"},
+    "__main__": {"cli"},
 }
 """A dotted name is one module, and stands before its package."""
 

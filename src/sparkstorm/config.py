@@ -32,6 +32,15 @@ COMPONENT_KEYS = frozenset(
 )
 """The settings a single component may override, by ``add_configuration``."""
 
+_STORMS_OWN = {
+    "topology.workers": "Spark decides on its processes; see --master",
+    "topology.debug": "--tap COMPONENT shows what a component emits",
+    "topology.max.task.parallelism": "give each component its parallelism",
+    "topology.worker.childopts": "give Spark's settings with --conf",
+    "topology.stats.sample.rate": "all tuples are counted",
+}
+"""Settings of Storm that have another place here."""
+
 _TARGETS_IN_MOST = 60
 """How many target times a batch may take by default: fixed costs of half a minute fit."""
 
@@ -357,7 +366,9 @@ def _nearest(key: str) -> str:
     import difflib
 
     names = [*Config.model_fields, *(f.alias for f in Config.model_fields.values() if f.alias)]
-    close = difflib.get_close_matches(key, names, n=1)
+    if key in _STORMS_OWN:
+        return f"sparkstorm has no use for it: {_STORMS_OWN[key]}"
+    close = difflib.get_close_matches(key, names, n=1, cutoff=0.75)
     if close:
         return f"did you mean {close[0]!r}?"
     return "see docs/configuration.md for all settings; your own go under user.NAME"

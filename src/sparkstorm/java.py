@@ -3,11 +3,12 @@
 import os
 import shutil
 import subprocess
+from functools import lru_cache
 from pathlib import Path
 
 from sparkstorm.errors import EnvironmentFault
 
-__all__ = ["find_java"]
+__all__ = ["find_java", "is_hotspot"]
 
 _OLDEST = 17
 
@@ -35,12 +36,23 @@ def find_java() -> str:
     return java
 
 
-def _version_of(java: str) -> int | None:
+def is_hotspot(java: str) -> bool:
+    """Whether a Java is HotSpot, as nearly all are, and takes HotSpot's options."""
+    told = _told_by(java)
+    return "HotSpot" in told or "OpenJDK 64-Bit Server VM" in told
+
+
+@lru_cache
+def _told_by(java: str) -> str:
     result = subprocess.run(  # noqa: S603 - the user's own Java
         [java, "-version"], capture_output=True, text=True, check=False
     )
+    return result.stderr or result.stdout
+
+
+def _version_of(java: str) -> int | None:
     # The first line quotes the version: openjdk version "17.0.2", or "1.8.0_292" up to Java 8.
-    words = (result.stderr or result.stdout).split('"')
+    words = _told_by(java).split('"')
     numbers = words[1].split(".") if len(words) > 1 else []
     digits = [int(part) for part in numbers[:2] if part.isdigit()]
     if not digits:

@@ -16,7 +16,7 @@ from sparkstorm.testing import PATIENCE_SECS
 pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).parents[2]
-SPARKSTORM = [sys.executable, "-m", "sparkstorm.cli"]
+SPARKSTORM = [sys.executable, "-m", "sparkstorm"]
 
 COUNTING = """
 import sparkstorm as ss

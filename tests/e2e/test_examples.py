@@ -71,7 +71,7 @@ def test_rolling_top_words_are_those_of_the_last_seconds() -> None:
 def test_rolling_top_words_on_spark() -> None:
     """Ticks come while the words do, and after them; the run ends all the same."""
     script = str(EXAMPLES / "rolling_top_words.py")
-    command = [sys.executable, "-m", "sparkstorm.cli", "run", script, "--available-now"]
+    command = [sys.executable, "-m", "sparkstorm", "run", script, "--available-now"]
     done = subprocess.run(
         [*command, "--", "6", "600"],  # a busy machine may take longer than 5 seconds for a batch
         capture_output=True,
@@ -86,7 +86,7 @@ def test_rolling_top_words_on_spark() -> None:
 @pytest.mark.slow
 @pytest.mark.e2e
 def test_the_hosted_spout_gets_everything_through_by_retrying() -> None:
-    command = [sys.executable, "-m", "sparkstorm.cli", "run", str(EXAMPLES / "hosted_spout.py")]
+    command = [sys.executable, "-m", "sparkstorm", "run", str(EXAMPLES / "hosted_spout.py")]
     done = subprocess.run(
         [*command, "--available-now", "--", "30"],
         capture_output=True,

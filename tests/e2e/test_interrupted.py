@@ -44,7 +44,7 @@ def test_that_hangs():
     here = pathlib.Path(__file__).parent
     with (here / "out").open("wb") as out:
         run = ["run", str(here / "endless.py"), "--tap", "numbers", "--master", "local[2]"]
-        subprocess.Popen([sys.executable, "-m", "sparkstorm.cli", *run], stdout=out)
+        subprocess.Popen([sys.executable, "-m", "sparkstorm", *run], stdout=out)
     while not (here / "out").stat().st_size:
         threading.Event().wait(0.1)
     (here / "up").touch()

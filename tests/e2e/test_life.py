@@ -94,7 +94,7 @@ class Run:
 
     def __init__(self, folder: Path, name: str, *args: str | Path) -> None:
         self._out, self._err = folder / f"{name}.out", folder / f"{name}.err"
-        command = [sys.executable, "-m", "sparkstorm.cli", "run", *map(str, args)]
+        command = [sys.executable, "-m", "sparkstorm", "run", *map(str, args)]
         with self._out.open("wb") as out, self._err.open("wb") as err:
             paths = {"DRIVER": str(folder / "driver.pid"), "HOLD": str(folder / "hold")}
             env = {**os.environ, **paths, "PYTHONPATH": str(ROOT)}

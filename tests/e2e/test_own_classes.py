@@ -97,7 +97,7 @@ def test_of_a_script(selling: Path, tmp_path: Path) -> None:
 def test_of_a_file_that_is_run(selling: Path) -> None:
     """`sparkstorm run` loads a file under a name that workers cannot import."""
     options = ["--available-now", "--tap", "sum", "--", "2"]
-    command = [sys.executable, "-m", "sparkstorm.cli", "run", str(selling), *options]
+    command = [sys.executable, "-m", "sparkstorm", "run", str(selling), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECS)
     assert done.returncode == 0, done.stderr
     shown = [json.loads(line)["values"]["total"] for line in done.stdout.splitlines()]

@@ -35,7 +35,7 @@ def topology(args):
 def sparkstorm(*args: str | Path) -> subprocess.CompletedProcess[str]:
     """Run the command line."""
     return subprocess.run(
-        [sys.executable, "-m", "sparkstorm.cli", *map(str, args)],
+        [sys.executable, "-m", "sparkstorm", *map(str, args)],
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECS,

@@ -84,7 +84,7 @@ def test_a_file_that_raises_is_refused_with_the_line(tmp_path: Path) -> None:
 @pytest.mark.process
 def test_verbose_shows_the_trace(tmp_path: Path) -> None:
     path = write(tmp_path / "raises.py", "raise ValueError('no luck')\n")
-    command = [sys.executable, "-m", "sparkstorm.cli", "explain", path, "--verbose"]
+    command = [sys.executable, "-m", "sparkstorm", "explain", path, "--verbose"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
     assert "Traceback" in done.stderr

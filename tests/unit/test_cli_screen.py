@@ -7,7 +7,8 @@ from decimal import Decimal
 import pytest
 
 import sparkstorm as ss
-from sparkstorm.cli.screen import Screen, progress_text, summary_table
+from sparkstorm.cli.screen import Screen, progress_text
+from sparkstorm.cli.summary import summary_table
 from sparkstorm.metrics import Statistics, TaskMetrics
 from sparkstorm.planning.plan import StreamKey
 from sparkstorm.tasks.report import LogLine

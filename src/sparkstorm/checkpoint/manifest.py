@@ -37,12 +37,14 @@ class KeptState:
         groupings: how its tuples find their task, except by copies to all tasks; with one task the
             groupings do not matter.
         kind: whether the state is by key, with its backend, or in attributes.
+        first: the number of its first task in the topology; 0 in manifests of older versions.
     """
 
     tasks: int
     stage: int
     kind: str
     groupings: tuple[str, ...] = ()
+    first: int = 0
 
     @classmethod
     def of(cls, plan: Plan, component: str) -> "KeptState":
@@ -63,6 +65,7 @@ class KeptState:
             stage=stage,
             kind=f"by key in {backend}" if by_key else "as attributes",
             groupings=tuple(sorted(groupings)),
+            first=plan.tasks[component].start,
         )
 
     def differences(self, new: "KeptState") -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The outer edge of every command: errors become one sentence and an exit code."""
 
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from typing import NoReturn
 import typer
 from rich.text import Text
 
-from sparkstorm.cli.terminal import Terminal, bear_any_text, say
+from sparkstorm.cli.terminal import Terminal, bear_any_text, leave_unread, say
 from sparkstorm.errors import BatchError, InternalError, SparkLostError, SparkstormError
 from sparkstorm.texts.showing import indented, text_of, visible_lines
 
@@ -51,6 +52,9 @@ def edge(verbose: bool = False) -> Iterator[None]:
         _leave("\n".join([str(error), *_notes(error)]), Code.SPARK_LOST, verbose)
     except SparkstormError as error:
         _leave(str(error), Code.BAD_INPUT, verbose)
+    except BrokenPipeError:  # as in "sparkstorm explain … | head": the reader has seen enough
+        leave_unread(sys.stdout)
+        raise typer.Exit(Code.DONE) from None
     # Typer's own ends of a command carry their exit code.
     except (typer.Exit, typer.Abort):
         raise

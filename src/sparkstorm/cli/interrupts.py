@@ -1,4 +1,4 @@
-"""Interrupts: Ctrl-C once drains and stops, twice stops at once."""
+"""Interrupts: while Spark starts a signal ends the command; later one drains, two stop at once."""
 
 import signal
 import threading
@@ -8,23 +8,27 @@ from typing import final
 
 __all__ = ["Interrupts"]
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, the wish of a service manager, and the end of the terminal."""
+
 
 @final
 class Interrupts:
-    """A context in which the first SIGINT or SIGTERM sets ``asked``, the second ``at_once``.
+    """A context for signals, entered on the main thread before Spark starts.
 
-    Only a third signal raises KeyboardInterrupt. An exception may be swallowed where it comes up
-    (in a finalizer, for example); an event stays set. Enter the context on the main thread, after
-    Spark has started, since Spark sets handlers of its own.
+    Until :meth:`drain_first` a signal raises KeyboardInterrupt. From then on the first signal sets
+    ``asked``, the second ``at_once``, and only a third raises. An exception may be swallowed where
+    it comes up (in a finalizer, for example); an event stays set.
     """
 
     def __init__(self) -> None:
         self.asked = threading.Event()
         self.at_once = threading.Event()
+        self._drains = False
         self._restore = ExitStack()
 
     def __enter__(self) -> "Interrupts":
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _SIGNALS:
             self._restore.callback(signal.signal, number, signal.signal(number, self._handle))
         return self
 
@@ -36,7 +40,16 @@ class Interrupts:
     ) -> None:
         self._restore.close()
 
+    def drain_first(self) -> None:
+        """Note that a topology runs, and take the signals back from Spark, which took SIGINT."""
+        self._drains = True
+        for number in _SIGNALS:
+            signal.signal(number, self._handle)
+
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        if not self._drains:
+            self.asked.set()
+            raise KeyboardInterrupt
         if self.at_once.is_set():
             raise KeyboardInterrupt
         (self.at_once if self.asked.is_set() else self.asked).set()

@@ -15,7 +15,6 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="sparkstorm",
-    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -117,11 +116,43 @@ def run(
             show_default=False,
         ),
     ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the summary as one line of JSON on stdout.")
+    ] = False,
+    drain_secs: Annotated[
+        float,
+        typer.Option(
+            "--drain-secs",
+            min=0,
+            help="How long Ctrl-C or SIGTERM lets pending messages finish.",
+        ),
+    ] = 60.0,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--conf",
+            metavar="KEY=VALUE",
+            help="A setting of Spark, as for spark-submit. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    packages: Annotated[
+        str | None,
+        typer.Option("--packages", metavar="GROUP:NAME:VERSION,…", help="Jars from Maven Central."),
+    ] = None,
+    py_files: Annotated[
+        str | None,
+        typer.Option("--py-files", metavar="FILE,…", help="Python files or archives to ship."),
+    ] = None,
+    driver_memory: Annotated[
+        str | None,
+        typer.Option("--driver-memory", metavar="SIZE", help="Memory of the JVM, for example 2g."),
+    ] = None,
     verbose: Verbose = False,
 ) -> None:
-    """Run a topology until it is drained (--available-now) or stopped by Ctrl-C.
+    """Run a topology until it is drained (--available-now) or stopped by Ctrl-C or SIGTERM.
 
-    Ctrl-C once finishes what is pending and stops; twice stops at once.
+    Once finishes what is pending and stops; twice stops at once.
 
     Exit codes: 0 every message acked; 1 some were left pending or given up, or the run failed;
     2 a file, a setting, the checkpoint, the environment or a component is at fault; 3 Spark's JVM
@@ -129,6 +160,7 @@ def run(
     """
     with edge(verbose):
         from sparkstorm.cli.run import RunOptions, run_topology
+        from sparkstorm.cli.settings import spark_settings
 
         code = run_topology(
             RunOptions(
@@ -141,6 +173,14 @@ def run(
                 available_now=available_now,
                 taps=taps or (),
                 verbose=verbose,
+                as_json=as_json,
+                drain_secs=drain_secs,
+                spark=spark_settings(
+                    conf or (),
+                    packages=packages,
+                    py_files=py_files,
+                    driver_memory=driver_memory,
+                ),
             )
         )
         raise typer.Exit(code)

@@ -1,14 +1,13 @@
 """``sparkstorm run``: load, check, start Spark, watch, drain, sum up."""
 
 import atexit
-import os
 import shutil
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 from sparkstorm.checkpoint.fitting_plan import check_ahead
@@ -16,9 +15,11 @@ from sparkstorm.checkpoint.scratch import make_folder
 from sparkstorm.cli.edge import Code
 from sparkstorm.cli.interrupts import Interrupts
 from sparkstorm.cli.loading import Loaded, load
-from sparkstorm.cli.screen import Screen, listening, undone
+from sparkstorm.cli.screen import Screen, listening
 from sparkstorm.cli.settings import parse_settings
 from sparkstorm.cli.spark_log import SparkLog
+from sparkstorm.cli.summary import summary_facts, undone
+from sparkstorm.cli.terminal import leave_unread, write_json
 from sparkstorm.config import Config
 from sparkstorm.dead_letters.letter_queue import find_sink
 from sparkstorm.errors import (
@@ -49,6 +50,9 @@ class RunOptions:
     available_now: bool = False
     taps: Sequence[str] = ()
     verbose: bool = False
+    as_json: bool = False
+    drain_secs: float = 60.0
+    spark: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_topology(options: RunOptions) -> Code:
@@ -66,14 +70,23 @@ def run_topology(options: RunOptions) -> Code:
     for spout in loaded.topology.spouts:
         find_sink(config.override(dict(spout.settings)).dead_letter_sink)
     with ExitStack() as stack:
+        interrupts = stack.enter_context(Interrupts())
         screen = Screen(loaded.topology)
         stack.enter_context(listening(screen, verbose=options.verbose))
         log = SparkLog(name, verbose=options.verbose)
         stack.enter_context(_kept_only_if_needed(log))
-        session = _start_spark(name, options.master, log, screen, loaded)
+        session = _start_spark(name, options, log, screen, loaded)
         stack.callback(_stop_spark, session)
-        end = _watch(name, config, loaded, session, screen, options)
-    screen.summary(name, end.statistics, end.letters_at, at_end=end.at_end)
+        try:
+            end = _watch(name, config, loaded, session, screen, options, interrupts)
+        except (BatchError, SparkLostError) as error:
+            if interrupts.asked.is_set():  # a service manager may end Spark's processes, too
+                raise KeyboardInterrupt from error
+            raise
+        screen.summary(name, end.statistics, end.letters_at, at_end=end.at_end)
+        if options.as_json:
+            write_json(summary_facts(name, end.statistics, screen.secs, at_end=end.at_end))
+        _keep_classes(session, screen)
     _close_stdout(screen)
     return Code.UNDONE if undone(end.statistics) else Code.DONE
 
@@ -95,14 +108,15 @@ class _End:
 
 
 def _start_spark(
-    name: str, master: str, log: SparkLog, screen: Screen, loaded: Loaded
+    name: str, options: RunOptions, log: SparkLog, screen: Screen, loaded: Loaded
 ) -> Any:  # a SparkSession; only sparkstorm.spark names it
     from sparkstorm.spark.driver.session import is_local, make_session
 
+    master = options.master
     screen.status(f"starting Spark on {master}")
     try:
         with log.inherited():
-            session = make_session(name, master)
+            session = make_session(name, master, options.spark)
     except SparkstormError:
         raise
     except Exception as error:
@@ -113,6 +127,17 @@ def _start_spark(
     if not is_local(master):
         _ship_modules(session, loaded)
     return session
+
+
+def _keep_classes(session: Any, screen: Screen) -> None:
+    """Make the archive of Java's classes, if there is none yet."""
+    from sparkstorm.java import find_java
+    from sparkstorm.spark.driver.class_archive import ClassArchive
+
+    archive = ClassArchive.find(find_java())
+    if archive is not None and archive.can_be_made:
+        screen.status("keeping Java's classes, so that the next start is quicker (once)")
+        archive.make(session)
 
 
 def _stop_spark(session: Any) -> None:
@@ -128,6 +153,7 @@ def _watch(
     session: Any,
     screen: Screen,
     options: RunOptions,
+    interrupts: Interrupts,
 ) -> _End:
     """Run until the end, or until somebody asks to stop."""
     from sparkstorm.spark.runner import submit
@@ -144,7 +170,7 @@ def _watch(
     with ExitStack() as stack:
         # Stops a run that went wrong; after a good end this does nothing.
         stack.callback(run.stop, drain=False)
-        interrupts = stack.enter_context(Interrupts())
+        interrupts.drain_first()
         stack.enter_context(screen.live(run.statistics))
         screen.status("running")
         ended = run.wait_until_drained if options.available_now else run.await_termination
@@ -154,12 +180,12 @@ def _watch(
             at_end = ended(_LOOK_SECS)
         if interrupts.asked.is_set():
             screen.status("draining, once more Ctrl-C to stop at once")
-        statistics = _drain(run, interrupts)
+        statistics = _drain(run, interrupts, options.drain_secs)
         return _End(statistics=statistics, letters_at=run.letters_at, at_end=at_end)
 
 
-def _drain(run: Any, interrupts: Interrupts) -> Statistics:
-    """Finish pending messages and stop; a second Ctrl-C does not wait for the rest.
+def _drain(run: Any, interrupts: Interrupts, secs: float) -> Statistics:
+    """Finish pending messages, for some seconds, and stop; a second Ctrl-C does not wait.
 
     Raises:
         KeyboardInterrupt: there was a second Ctrl-C.
@@ -168,7 +194,7 @@ def _drain(run: Any, interrupts: Interrupts) -> Statistics:
 
     def stop() -> None:
         try:
-            ended.set_result(run.stop(drain=True))
+            ended.set_result(run.stop(drain=True, timeout=secs))
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
             ended.set_exception(error)
 
@@ -221,4 +247,4 @@ def _cause(error: BaseException) -> str:
 def _close_stdout(screen: Screen) -> None:
     """Keep Python from complaining on exit if nobody reads stdout any more."""
     if screen.reader_gone:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        leave_unread(sys.stdout)

@@ -3,17 +3,17 @@
 import logging
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, final
 
 from rich.console import RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
 from sparkstorm.cli.partition_table import partition_table
+from sparkstorm.cli.summary import summary_table, tuples_of
 from sparkstorm.cli.terminal import Terminal, write_json
 from sparkstorm.cli.wording import counted
 from sparkstorm.metrics import Statistics
@@ -23,7 +23,7 @@ from sparkstorm.texts.logs import logger_of
 from sparkstorm.texts.showing import indented, shown, visible, visible_lines
 from sparkstorm.topology.graph import Topology
 
-__all__ = ["NoteHandler", "Screen", "listening", "progress_text", "summary_table", "undone"]
+__all__ = ["NoteHandler", "Screen", "listening", "progress_text"]
 
 _LINE_SECS = 10.0
 """How often to write a progress line without a terminal."""
@@ -50,6 +50,11 @@ class Screen:
         self._started = self._last_line = time.monotonic()
         self._status = ""
         self._drawing = False
+
+    @property
+    def secs(self) -> float:
+        """The seconds since the screen was made."""
+        return time.monotonic() - self._started
 
     def status(self, text: str) -> None:
         """Show the run's current step beside the counts."""
@@ -123,8 +128,7 @@ class Screen:
             at_end: whether the sources had nothing more.
         """
         spouts = [spec.id for spec in self._topology.spouts]
-        secs = time.monotonic() - self._started
-        self.err.print(summary_table(name, statistics, secs, spouts, at_end=at_end))
+        self.err.print(summary_table(name, statistics, self.secs, spouts, at_end=at_end))
         for spout, partitions in sorted(statistics.partitions.items()):
             if partitions:
                 self.err.print(partition_table(spout, partitions))
@@ -133,7 +137,7 @@ class Screen:
 
     def _progress(self, statistics: Statistics) -> str:
         now = time.monotonic()
-        rate = self._rate.update(now, _tuples(statistics))
+        rate = self._rate.update(now, tuples_of(statistics))
         return f"{now - self._started:6.1f} s  {self._status}: {progress_text(statistics, rate)}"
 
     def _show_tuple(self, key: StreamKey, values: dict[str, Any]) -> None:
@@ -216,84 +220,6 @@ def progress_text(statistics: Statistics, rate: float) -> str:
         f"{statistics.acked:,} acked  {statistics.failed:,} failed  {statistics.pending:,} pending"
         f"{given_up}  {rate:,.0f} tuples/s  last batch {statistics.batch_secs:.2f} s"
     )
-
-
-def summary_table(
-    name: str,
-    statistics: Statistics,
-    secs: float,
-    spouts: Collection[str] = (),
-    *,
-    at_end: bool = True,
-) -> Table:
-    """Return the tracking summary, with the counts of each component; spouts only emit."""
-    total = _tuples(statistics)
-    table = Table(title=f"{name}: {_verdict(statistics, at_end=at_end)}", title_justify="left")
-    for column in ("", "tasks", "executed", "emitted", "acked", "failed"):
-        table.add_column(column, justify="right" if column else "left")
-    for component, tasks in sorted(statistics.components.items()):
-        if component.startswith("__"):  # the ackers
-            continue
-        counts = statistics.component(component)
-        taken = [f"{n:,}" for n in (counts.executed, counts.acked, counts.failed)]
-        executed, acked, failed = ("", "", "") if component in spouts else taken
-        table.add_row(
-            visible(component), f"{len(tasks):,}", executed, f"{counts.emitted:,}", acked, failed
-        )
-    batches = "1 batch" if statistics.batches == 1 else f"{statistics.batches:,} batches"
-    if statistics.rollbacks:
-        batches += f" ({counted(statistics.rollbacks, 'rollback')})"
-    table.caption_justify = "left"
-    table.caption = (
-        f"messages: {statistics.acked:,} acked, {statistics.failed:,} failed attempts"
-        f"{_reasons(statistics)}, {statistics.given_up:,} given up, "
-        f"{statistics.pending:,} pending{_letters(statistics)}\n"
-        f"{counted(total, 'tuple')} in {batches} and {secs:.1f} s"
-    )
-    return table
-
-
-def undone(statistics: Statistics) -> bool:
-    """Whether some message, or some untracked tuple, was not processed."""
-    messages = statistics.pending or statistics.given_up or statistics.left_failed
-    return bool(messages or statistics.untracked_failed)
-
-
-def _verdict(statistics: Statistics, *, at_end: bool) -> str:
-    if undone(statistics):
-        left = []
-        if statistics.untracked_failed:
-            left.append(f"{counted(statistics.untracked_failed, 'untracked tuple')} failed")
-        if statistics.given_up:
-            left.append(f"{counted(statistics.given_up, 'message')} given up")
-        if statistics.pending:
-            left.append(f"{statistics.pending:,} left pending")
-        if statistics.left_failed:
-            left.append(f"{statistics.left_failed:,} left failed")
-        return " and ".join(left)
-    if at_end:
-        return "every message acked"
-    return "stopped before the end of its sources; every message so far acked"
-
-
-def _reasons(statistics: Statistics) -> str:
-    parts = (f"{count:,} {reason}" for reason, count in sorted(statistics.failures.items()))
-    return f" ({', '.join(parts)})" if statistics.failures else ""
-
-
-def _letters(statistics: Statistics) -> str:
-    parts = []
-    if statistics.dead_letters:
-        parts.append(counted(statistics.dead_letters, "dead letter"))
-    if statistics.dead_letter_faults:
-        parts.append(f"{counted(statistics.dead_letter_faults, 'fault')} of their sink")
-    if statistics.replayed:
-        parts.append(f"{counted(statistics.replayed, 'dead letter')} replayed and acked")
-    return "".join(f", {part}" for part in parts)
-
-
-def _tuples(statistics: Statistics) -> int:
-    return sum(one.emitted for tasks in statistics.components.values() for one in tasks.values())
 
 
 class _Rate:

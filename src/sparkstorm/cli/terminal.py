@@ -6,9 +6,10 @@ Foreign text in the output can neither command the terminal nor end the command.
 import codecs
 import io
 import json
+import os
 import sys
 from collections.abc import Iterable
-from typing import Any, final
+from typing import IO, Any, final
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -16,7 +17,7 @@ from rich.segment import Segment
 
 from sparkstorm.texts.showing import as_json, shown, text_of, visible, visible_lines
 
-__all__ = ["Terminal", "bear_any_text", "confirm", "say", "write_json"]
+__all__ = ["Terminal", "bear_any_text", "confirm", "leave_unread", "say", "write_json"]
 
 _DEEPEST = 100
 
@@ -52,6 +53,18 @@ class Terminal(Console):
                 yield segment
             else:
                 yield Segment(visible_lines(segment.text), segment.style)
+
+    def on_broken_pipe(self) -> None:
+        """Write no more: nobody reads. The command itself goes on, and ends as it should."""
+        self.quiet = True
+        leave_unread(self.file)
+
+
+def leave_unread(stream: IO[str]) -> None:
+    """Lead a stream that nobody reads any more into nothing, or Python complains on exit."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, stream.fileno())
+    os.close(nothing)
 
 
 def bear_any_text() -> None:

@@ -107,6 +107,21 @@ class Statistics:
     partitions: dict[str, tuple[PartitionStatistics, ...]] = field(default_factory=dict)
     timings: tuple[BatchTiming, ...] = ()
 
+    def __str__(self) -> str:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.failures.items())
+        parts = [
+            f"{self.acked:,} messages acked",
+            f"{self.failed:,} failed attempts{reasons and f' ({reasons})'}",
+            f"{self.given_up:,} given up",
+            f"{self.pending:,} pending",
+            f"{self.batches:,} batches",
+        ]
+        if self.dead_letters:
+            parts.insert(3, f"{self.dead_letters:,} dead letters")
+        if self.untracked_failed:
+            parts.insert(3, f"{self.untracked_failed:,} untracked tuples failed")
+        return ", ".join(parts)
+
     @property
     def untracked_failed(self) -> int:
         """Tuples that failed and belong to no message: no spout hears of them, nobody retries."""

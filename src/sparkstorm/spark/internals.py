@@ -21,6 +21,7 @@ __all__ = [
     "active_context",
     "cleaner_of",
     "forget_context",
+    "forget_gateway",
     "gateway_of",
     "hadoop_configuration",
     "is_stopped",
@@ -274,9 +275,15 @@ def forget_context(context: Any) -> None:
     """Stop a context whose JVM is gone, and let PySpark start another JVM."""
     context._jsc = None  # noqa: SLF001 - else stop() would call the JVM that is gone
     context.stop()
+    forget_gateway()
+
+
+def forget_gateway() -> None:
+    """Let PySpark start another JVM."""
     for owner, name in (
         (SparkContext, "_gateway"),
         (SparkContext, "_jvm"),
+        (SparkContext, "_active_spark_context"),
         (SparkSession, "_instantiatedSession"),
         (SparkSession, "_activeSession"),
     ):

@@ -37,6 +37,7 @@ from sparkstorm.spark.driver.shipping import offer_script_folder, ship
 from sparkstorm.spark.driver.spout_threads import SpoutThreads
 from sparkstorm.spark.driver.storage.run_checkpoint import RunCheckpoint, take_checkpoint
 from sparkstorm.spark.driver.supervisor import Supervisor
+from sparkstorm.spark.driver.warm_up import warm_workers
 from sparkstorm.spark.run import FirstFault, Run
 from sparkstorm.texts.logs import logger_of
 from sparkstorm.topology.graph import Topology
@@ -90,6 +91,7 @@ def submit(
             parts.callback(stop_session, session)
         else:
             check_given(session)
+        warm_workers(session)
         parts.enter_context(Jvm(session).told_if_gone())
         # 2. the checkpoint: no other driver may write to it from now on
         place = parts.enter_context(take_checkpoint(checkpoint, session, name, settings))

@@ -432,7 +432,7 @@ def test_attempts_of_hosted_messages_survive_the_driver() -> None:
 def test_a_driver_that_ends_in_good_order_makes_nobody_a_suspect() -> None:
     """What it left undone is run again in one go; what a dead one left, in pieces."""
     plan, files, spark = (
-        plan_of(Thousand(), batch_max_messages=1001),
+        plan_of(Thousand(), batch_max_messages=1000),
         MemoryFiles(),
         dict[str, int](),
     )

@@ -215,7 +215,7 @@ def test_dead_letters_are_shown(letters: Path, command: list[str], env: dict[str
 @pytest.mark.parametrize("more", [[], ["--json"]])
 def test_any_encoding_of_stdout_will_do(letters: Path, encoding: str, more: list[str]) -> None:
     """What it lacks is escaped; JSON remains the very letter."""
-    command = [sys.executable, "-m", "sparkstorm.cli", "dead-letters", "show", "ab01", *more]
+    command = [sys.executable, "-m", "sparkstorm", "dead-letters", "show", "ab01", *more]
     done = subprocess.run(
         [*command, "--checkpoint", str(letters)],
         capture_output=True,

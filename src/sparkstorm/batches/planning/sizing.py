@@ -30,6 +30,10 @@ from typing import NamedTuple, final
 
 __all__ = ["BatchSizer"]
 
+_FIRST_TO_LEAST = 3.0
+"""How many times the least size the first batch may hold: its fixed time is seconds in any case,
+while Java and Python warm up."""
+
 _VARIABLE_TO_FIXED = 1.5
 """How long the messages of a batch take beside the fixed time, if the target leaves less."""
 
@@ -67,10 +71,10 @@ class BatchSizer:
 
     >>> sizer = BatchSizer(target_secs=1.0, most_secs=60.0)
     >>> sizer.limit
-    1000
-    >>> sizer.observe(messages=1000, secs=0.1)
+    3000
+    >>> sizer.observe(messages=3000, secs=0.2)
     >>> sizer.limit
-    6000
+    14250
 
     Args:
         target_secs: how long a batch should take.
@@ -90,7 +94,7 @@ class BatchSizer:
         self._most_secs = most_secs
         self._most = math.inf if maximum is None else float(maximum)
         self._least = min(float(minimum), self._most)
-        self._wanted = self._least
+        self._wanted = min(_FIRST_TO_LEAST * self._least, self._most)
         self._off = 0.0
         self._even = self._least * (1 - _FIRST_SHARE) / _FIRST_SHARE
         self._weight = _FIRST_WEIGHT

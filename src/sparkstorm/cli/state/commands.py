@@ -32,7 +32,7 @@ class StateOptions:
 @final
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """An item of the state, and its task, counted from 0 within the bolt."""
+    """An item of the state, and the number of its task, as errors and logs name the task."""
 
     task: int
     item: Item
@@ -107,11 +107,11 @@ def _all_rows(
     reader: Any, kept: KeptState, component: str, wanted: Sequence[Any]
 ) -> Iterator[StateRow]:
     for task, store in reader.chunks(component, kept.tasks):
-        yield from (StateRow(task, item) for item in items_of(store))
+        yield from (StateRow(kept.first + task, item) for item in items_of(store))
     if kept.kind.endswith("rocksdb"):
         ends = [entry_id(key) for key in wanted] or [""]
         for task, name, data in reader.entries(component, kept.tasks, ends):
-            yield from (StateRow(task, item) for item in items_of_entry(name, data))
+            yield from (StateRow(kept.first + task, item) for item in items_of_entry(name, data))
 
 
 def _meanings(text: str) -> list[Any]:

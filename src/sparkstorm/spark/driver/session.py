@@ -2,19 +2,27 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from sparkstorm.errors import ConfigError, EnvironmentFault
-from sparkstorm.java import find_java
+from sparkstorm.java import find_java, is_hotspot
+from sparkstorm.spark.driver.class_archive import ClassArchive
 from sparkstorm.spark.internals import (
     LOCAL_FILE_MANAGER,
     ROCKSDB_PROVIDER,
     active_context,
+    forget_gateway,
     gateway_of,
     hadoop_configuration,
 )
@@ -24,6 +32,7 @@ __all__ = [
     "SQL_SETTINGS",
     "check_given",
     "is_local",
+    "java_options",
     "make_session",
     "query_session",
     "running_session",
@@ -74,35 +83,72 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def make_session(name: str, master: str = "local[*]") -> SparkSession:
+def make_session(
+    name: str, master: str = "local[*]", conf: Mapping[str, str] | None = None
+) -> SparkSession:
     """Start Spark with sparkstorm's settings.
+
+    Args:
+        name: the application's name.
+        master: where Spark runs.
+        conf: more settings of Spark, which have the last word.
 
     Raises:
         EnvironmentFault: Java is missing or too old, or its temporary files have too long a path.
     """
-    find_java()
+    java = find_java()
     # Spark would start workers with the first python3 on the PATH, which may lack our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = (
-        SparkSession.builder.appName(name)
-        .master(with_retries(master))
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-    )
-    for key, (value, _) in CORE_SETTINGS.items():
-        builder = builder.config(key, value)
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        **{key: value for key, (value, _) in CORE_SETTINGS.items()},
+        # Before the user's own extraJavaOptions, which so have the last word.
+        "spark.driver.defaultJavaOptions": " ".join(java_options(java)),
+        **dict(conf or {}),
+    }
     if is_local(master):  # a remote executor needs its daemon before it has our package
-        builder = builder.config("spark.python.daemon.module", _DAEMON)
-    session = _started(builder)
+        settings.setdefault("spark.python.daemon.module", _DAEMON)
+    made = SparkConf().setAppName(name).setMaster(with_retries(master)).setAll([*settings.items()])
+    session = _started(made)
     session.sparkContext.setLogLevel("ERROR")
     if is_local(master):
         write_no_crc_files(session)
     return session
 
 
-def _started(builder: Any) -> SparkSession:
+def java_options(java: str) -> list[str]:
+    """Return the options for a quick start of the driver's Java.
+
+    A start is busy with Java's compilers and class loader. The slow compiler (C2) begins ten times
+    later than by default: a long run still gets all of it, and a short run does not wait for it.
+    """
+    if not is_hotspot(java):
+        return []
+    archive = ClassArchive.find(java)
+    return [
+        "-XX:+IgnoreUnrecognizedVMOptions",
+        "-XX:Tier4InvocationThreshold=50000",
+        "-XX:Tier4MinInvocationThreshold=6000",
+        "-XX:Tier4CompileThreshold=150000",
+        "-XX:Tier4BackEdgeThreshold=400000",
+        *(archive.options() if archive is not None else []),
+    ]
+
+
+def _started(conf: SparkConf) -> SparkSession:
+    """Start the JVM, in a session of its own: a signal to our process group is ours alone."""
+    others = _children()
     try:
-        session: SparkSession = builder.getOrCreate()
+        gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
+        context = SparkContext(conf=conf, gateway=gateway)
+        return SparkSession(context)
+    except KeyboardInterrupt:  # half a start is of no use to anybody
+        for pid in _children() - others:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+        forget_gateway()
+        raise
     except OSError as error:
         if "AF_UNIX" not in str(error):
             raise
@@ -111,7 +157,15 @@ def _started(builder: Any) -> SparkSession:
             f"for one ({error}): set spark.python.unix.domain.socket.dir, or Java's "
             "java.io.tmpdir, to a folder with a shorter path"
         ) from error
-    return session
+
+
+def _children() -> set[int]:
+    """Return the child processes of this process, where the system tells."""
+    threads = Path("/proc/self/task")
+    if not threads.exists():
+        return set()
+    found = (thread / "children" for thread in threads.iterdir())
+    return {int(pid) for path in found if path.exists() for pid in path.read_text().split()}
 
 
 def write_no_crc_files(session: SparkSession) -> None:

@@ -1,5 +1,0 @@
-"""``python -m sparkstorm.cli``."""
-
-from sparkstorm.cli.main import main
-
-main()

@@ -1,0 +1,34 @@
+"""The warm-up: Spark's Python workers, started while the driver does other things.
+
+A worker takes a second to start, and Java's first job with Python takes seconds. Both would come
+one after another, before the first batch.
+"""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+__all__ = ["warm_workers"]
+
+
+def warm_workers(session: SparkSession) -> None:
+    """Start a worker for each task that the session runs at once, on a thread of its own."""
+    threading.Thread(
+        target=_run_once, args=[session], name="sparkstorm-warm-up", daemon=True
+    ).start()
+
+
+def _run_once(session: Any) -> None:
+    tasks = session.sparkContext.defaultParallelism
+    try:
+        rows = session.range(0, tasks, 1, tasks)
+        rows.mapInArrow(_same, rows.schema).toArrow()
+    except Exception:  # noqa: BLE001, S110 - a real job will tell what is wrong, or nothing is:
+        pass  # the session may have been stopped meanwhile
+
+
+def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return batches
