@@ -12,19 +12,14 @@ from typing import Any
 import cloudpickle
 import pyspark.cloudpickle
 import pytest
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader
-from pyspark.sql.types import StructType
 
 import sparkstorm as ss
 from sparkstorm.checkpoint.holder import Holder
 from sparkstorm.checkpoint.lease import Lease
 from sparkstorm.clock import SystemClock
 from sparkstorm.errors import BatchError, SparkLostError
-from sparkstorm.spark import lowering
-from sparkstorm.spark.datasource import SparkstormSource
 from sparkstorm.spark.driver.storage.checkpoint import HadoopFiles, open_files
 from sparkstorm.spark.driver.storage.stores import Store
-from sparkstorm.spark.rows import LOADS_DDL
 from sparkstorm.spouts import IteratorSpout
 from sparkstorm.testing import PATIENCE_SECS, FeederSpout, wait_until
 
@@ -98,28 +93,15 @@ def out_of_place(folder: Path) -> Iterator[None]:
     away.rename(folder)
 
 
-class DiesOnce(DataSource):
-    """Our data source, but the first process that Spark asks for its schema is killed."""
-
-    flag = ""
-
-    @classmethod
-    def name(cls) -> str:
-        return SparkstormSource.name()
-
-    def schema(self) -> str:
-        if not Path(self.flag).exists():
-            Path(self.flag).touch()
-            os.kill(os.getpid(), 9)
-        return LOADS_DDL
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return SparkstormSource(self.options).streamReader(schema)
+def processes_of_sources() -> list[int]:
+    """The processes that Spark starts for a data source in Python, of this process's JVM."""
+    return _of_this_jvm(b"python_streaming_source_runner") + _of_this_jvm(b"data_source")
 
 
-def readers() -> list[int]:
-    """The processes in which Spark asks our data source for offsets, of this process's JVM."""
-    return _of_this_jvm(b"python_streaming_source_runner")
+def stop_queries(spark: Any) -> None:
+    """Stop all queries of this process's JVM, as anybody with a handle of them can."""
+    for query in spark._jsparkSession.sharedState().activeStreamingQueries().values():
+        query.stop()
 
 
 def daemons_and_workers() -> list[int]:
@@ -247,35 +229,33 @@ def test_a_second_run_on_the_checkpoint_is_refused(spark: Any, tmp_path: Path) -
         pass
 
 
-def test_the_query_outlives_its_reader(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """Kill -9 of the data source's process, twice: all messages are acked, none counted twice."""
+def test_the_query_outlives_its_stop_by_somebody_else(
+    spark: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Stopped twice in the middle: all messages are acked, none counted twice."""
     config = {"batch_max_messages": 100, "query_restart_backoff_secs": 0.05}
     spout = IteratorSpout(range(3000), "n long")
     with running(spout, spark, config=config) as run:
         for acked in (300, 1200):
             wait_until(lambda acked=acked: run.statistics().acked >= acked)  # type: ignore[misc]
-            for pid in readers():
-                os.kill(pid, 9)
+            stop_queries(spark)
         assert run.wait_until_drained(PATIENCE_SECS)
         statistics = run.statistics()
     assert (statistics.emitted, statistics.acked, statistics.failed) == (3000, 3000, 0)
     assert statistics.component("bolt").executed == 3000
     restarts = [r.message for r in caplog.records if "is started again in" in r.message]
-    assert 1 <= len(restarts) <= 2
+    assert len(restarts) == 2
     assert "restart 1" in restarts[0]
 
 
-def test_a_run_starts_although_a_process_dies_as_spark_plans(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """There is no query yet that could be restarted; it is started once more."""
-    monkeypatch.setattr(DiesOnce, "flag", str(tmp_path / "died"))
-    monkeypatch.setattr(lowering, "SparkstormSource", DiesOnce)
-    config = {"query_restart_backoff_secs": 0.05}
-    with running(IteratorSpout(range(10), "n long"), spark, config=config) as run:
-        assert run.wait_until_drained(PATIENCE_SECS)
-        assert run.statistics().acked == 10
-    assert "Python worker exited unexpectedly" in caplog.text
+def test_spark_starts_no_process_to_plan_batches(spark: Any) -> None:
+    """Its JVM asks the driver's own Python."""
+    feeder = FeederSpout("n long")
+    with running(feeder, spark):
+        feeder.feed([1], msg_id=1)
+        wait_until(lambda: feeder.acked == [1])
+        assert daemons_and_workers()
+        assert processes_of_sources() == []
 
 
 def test_a_daemon_that_died_at_the_wrong_moment_is_replaced(

@@ -8,7 +8,8 @@ import pytest
 import sparkstorm as ss
 from sparkstorm.spark.driver import self_test
 from sparkstorm.spark.driver.self_test import missing
-from sparkstorm.spark.internals import NEEDS, Need, Vital
+from sparkstorm.spark.internals import NEEDS
+from sparkstorm.spark.needs import Need, Vital
 from sparkstorm.spouts import IteratorSpout
 
 pytestmark = pytest.mark.spark

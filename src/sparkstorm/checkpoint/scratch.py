@@ -15,41 +15,19 @@ from contextlib import suppress
 from pathlib import Path
 
 from sparkstorm.checkpoint.holder import Holder
-from sparkstorm.errors import EnvironmentFault
 
 __all__ = ["make_folder", "remove_abandoned"]
 
 _NAME = re.compile(r"sparkstorm-(?:.*-)?(\d+)-(\d+)-([0-9a-f]{8})-[^-]+")
-_RANDOM_CHARACTERS = 8
-"""How many characters ``mkdtemp`` adds."""
-
-_SHORT_PLACES = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - mkdtemp's folders are ours alone
 
 
-def make_folder(purpose: str, *, longest: int | None = None) -> Path:
+def make_folder(purpose: str) -> Path:
     """Make a folder only this user may enter; it lives at most as long as this process.
 
     Args:
         purpose: a word for people who look at the temporary files.
-        longest: the most bytes of the path. If the path of the user's temporary files is longer,
-            the folder goes where the system keeps temporary files.
-
-    Raises:
-        EnvironmentFault: there is no place with so short a path.
     """
-    prefix = f"sparkstorm-{purpose}-{_maker()}"
-    if longest is None:
-        return Path(tempfile.mkdtemp(prefix=prefix))
-    for place in _places():
-        path = os.path.join(place, prefix)
-        if len(os.fsencode(path)) + _RANDOM_CHARACTERS <= longest:
-            with suppress(OSError):
-                return Path(tempfile.mkdtemp(prefix=prefix, dir=place))
-    raise EnvironmentFault(
-        f"no folder for a Unix socket can be made: the path of {tempfile.gettempdir()} is too "
-        f"long for one, and none of {', '.join(_SHORT_PLACES)} can be written to. Set TMPDIR to a "
-        f"folder with a shorter path"
-    )
+    return Path(tempfile.mkdtemp(prefix=f"sparkstorm-{purpose}-{_maker()}"))
 
 
 def remove_abandoned() -> None:
@@ -65,12 +43,11 @@ def remove_abandoned() -> None:
 
 
 def _folders() -> Iterator[os.DirEntry[str]]:
-    """Yield this user's folders in the places of temporary files; no links."""
-    for place in _places():
-        with suppress(OSError), os.scandir(place) as entries:
-            for entry in entries:
-                if entry.name.startswith("sparkstorm-") and _is_mine(entry):
-                    yield entry
+    """Yield this user's folders among the temporary files; no links."""
+    with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            if entry.name.startswith("sparkstorm-") and _is_mine(entry):
+                yield entry
 
 
 def _is_mine(entry: os.DirEntry[str]) -> bool:
@@ -80,10 +57,6 @@ def _is_mine(entry: os.DirEntry[str]) -> bool:
         return is_folder and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
     except OSError:
         return False
-
-
-def _places() -> list[str]:
-    return list(dict.fromkeys((tempfile.gettempdir(), *_SHORT_PLACES)))
 
 
 def _maker() -> str:

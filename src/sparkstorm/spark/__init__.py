@@ -3,8 +3,7 @@
 Start with :mod:`runner`: ``submit`` starts the parts of a run in order, :mod:`run` is the handle
 that users get. :mod:`lowering` turns a plan into Spark's streaming query.
 
-The folders say where code runs: ``driver`` in the driver's own Python, ``reader`` in the process
-that Spark starts on the driver's host to plan the source, ``worker`` in the executors' Python.
-They share :mod:`link` (messages between driver and reader), :mod:`rows` (the rows that Spark moves)
-and :mod:`own_classes` (classes of the user's script, for workers that cannot import the script).
+The folders say where code runs: ``driver`` in the driver's own Python, ``worker`` in the executors'
+Python. They share :mod:`rows` (the rows that Spark moves) and :mod:`own_classes` (classes of the
+user's script, for workers that cannot import the script).
 """

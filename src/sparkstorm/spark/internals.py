@@ -1,23 +1,22 @@
 """The private parts of Spark that sparkstorm relies on: touched here alone, each with the reason.
 
 Spark documents none of these parts, so another build may lack some. ``NEEDS`` lists the parts, and
-:mod:`driver.self_test` looks for each in the running Spark.
+:mod:`driver.self_test` looks for each in the running Spark. The parts that make a source in the
+driver are in :mod:`source_internals`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum
-from typing import Any, final
+from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+
+from sparkstorm.spark.needs import Need, Vital
+from sparkstorm.spark.source_internals import SOURCE_NEEDS
 
 __all__ = [
     "LOCAL_FILE_MANAGER",
     "NEEDS",
     "ROCKSDB_PROVIDER",
-    "Need",
-    "Vital",
     "accumulator_server",
     "active_context",
     "cleaner_of",
@@ -38,49 +37,6 @@ _STREAMING = f"{_SQL}.streaming"
 
 LOCAL_FILE_MANAGER = f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
 ROCKSDB_PROVIDER = f"{_STREAMING}.state.RocksDBStateStoreProvider"
-
-
-@final
-class Vital(Enum):
-    """The topologies that a missing part makes sparkstorm refuse: their results could be wrong."""
-
-    NONE = "none"
-    ALL = "all"
-    STATE = "those with state, or with processing.guarantee exactly-once"
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
-    """A private part of Spark.
-
-    Attributes:
-        owner: the class or module. A name that starts with ``org.apache.`` is Java's, any other
-            Python's.
-        name: the method or attribute; empty if only the class is needed.
-        takes: the types of a Java method's arguments.
-        why: the use that sparkstorm makes of the part.
-        since: the first version of Spark known to have the part.
-        without: the loss if the part is missing.
-        vital: the topologies that are refused without the part.
-    """
-
-    owner: str
-    name: str = ""
-    takes: Sequence[str] = ()
-    why: str
-    since: str
-    without: str
-    vital: Vital = Vital.NONE
-
-    @property
-    def is_java(self) -> bool:
-        """Whether the owner is a Java class."""
-        return self.owner.startswith("org.apache.")
-
-    def __str__(self) -> str:
-        short = self.owner.rpartition(".")[2]
-        return f"{short}.{self.name}" if self.name else short
 
 
 NEEDS: tuple[Need, ...] = (
@@ -269,6 +225,7 @@ NEEDS: tuple[Need, ...] = (
         since="1.0",
         without="a Python worker that does not start may count as a failed query",
     ),
+    *SOURCE_NEEDS,
 )
 
 

@@ -5,11 +5,10 @@ from typing import final
 
 import cloudpickle
 from pyspark.accumulators import Accumulator, AccumulatorParam
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from sparkstorm.planning.plan import Plan, StageKind
-from sparkstorm.spark.datasource import SparkstormSource
 from sparkstorm.spark.keys import partition_keys
 from sparkstorm.spark.own_classes import own_classes
 from sparkstorm.spark.rows import PACKETS_DDL
@@ -34,32 +33,18 @@ class ToldParam(AccumulatorParam["list[Told]"]):
         return value1
 
 
-def lower(
-    plan: Plan,
-    session: SparkSession,
-    told: "Accumulator[list[Told]]",
-    *,
-    link: str,
-    token: str,
-) -> DataFrame:
+def lower(plan: Plan, source: DataFrame, told: "Accumulator[list[Told]]") -> DataFrame:
     """Build the streaming DataFrame of a plan.
 
     Args:
         plan: the plan.
-        session: a session with the settings of :mod:`driver.session`.
+        source: the loads of the partitions (:data:`rows.LOADS_DDL`), in a session with the settings
+            of :mod:`driver.session`.
         told: the accumulator in which tasks leave their reports for the driver.
-        link: the path of the driver's socket.
-        token: the secret that opens the link.
     """
     data = cloudpickle.dumps((plan.for_workers(), own_classes()))
     payload = PlanPayload(hashlib.blake2b(data, digest_size=16).hexdigest(), data)
-    session.dataSource.register(SparkstormSource)
-    frame = (
-        session.readStream.format(SparkstormSource.name())
-        .option("link", link)
-        .option("token", token)
-        .load()
-    )
+    frame = source
     for number in range(len(plan.stages)):
         frame = _lower_stage(plan, number, frame, payload, told)
     return frame

@@ -9,7 +9,7 @@ from sparkstorm.tasks.dispatch import Delivery
 __all__ = ["BATCH_PROPERTY", "LOADS_DDL", "PACKETS_DDL", "packets_of", "to_batches"]
 
 LOADS_DDL = "dest int, loads binary"
-"""Columns of the data source: a partition, and its loads, pickled by the driver."""
+"""Columns of the source: a partition, and its loads, pickled by the driver."""
 
 PACKETS_DDL = "dest int, packet binary"
 """Columns between stages."""

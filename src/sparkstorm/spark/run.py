@@ -161,7 +161,7 @@ class Run:
             if drain and not self._fault:
                 self.wait_until_drained(timeout)
         finally:
-            self._server.stopping = True  # plan no further batch while the query is stopped
+            self._server.stop()  # plan no further batch while the query is stopped
             with self._stopping:  # two threads may stop the run, the parts close once
                 self._stopped.set()
                 self._parts.close()

@@ -38,7 +38,6 @@ from sparkstorm.spark.driver.spout_threads import SpoutThreads
 from sparkstorm.spark.driver.storage.run_checkpoint import RunCheckpoint, take_checkpoint
 from sparkstorm.spark.driver.supervisor import Supervisor
 from sparkstorm.spark.driver.warm_up import warm_workers
-from sparkstorm.spark.link import LinkServer
 from sparkstorm.spark.run import FirstFault, Run
 from sparkstorm.texts.logs import logger_of
 from sparkstorm.topology.graph import Topology
@@ -164,19 +163,17 @@ def _start(
         spouts.add(task, partial(coordinator.intake_limit, number))
     # 4. the checkpoint is this topology's from now on: nothing that fails above may claim it
     Manifest.of(plan).write(place.files)
-    # 5. the link: Spark's reader process asks the coordinator over it
+    # 5. the threads of the spouts: they emit while the query starts, which takes seconds
     parts.callback(end_kept_processes, session, plan, place.lease.run)
-    server = PlanServer(coordinator)
-    link = LinkServer(server.handle)
-    parts.callback(link.close)
+    spouts.start()
+    parts.callback(spouts.stop)
     # 6. the query, and whoever starts it again
     ship(session)
-    start_query = partial(Query, plan, session, place.where, coordinator, link)
+    server = PlanServer(coordinator)
+    start_query = partial(Query, plan, session, place.where, coordinator, server)
     restarts = Restarts(plan.config)
     query = Supervisor(start_query, server, Jvm(session), restarts, fault.report)
     query.start()
     parts.callback(query.stop)
-    # 7. the threads of the spouts
-    spouts.start()
-    parts.callback(spouts.stop)
+    parts.callback(server.stop)  # first: a query that waits for a batch does not stop
     return Run(plan, coordinator, server, spouts, fault, letters_at=dead_letters.where)

@@ -1,20 +1,15 @@
 """Temporary folders go with the driver that made them, even if it was killed; no others do."""
 
 import os
-import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from sparkstorm.checkpoint import scratch
 from sparkstorm.checkpoint.holder import Holder
 from sparkstorm.checkpoint.scratch import make_folder, remove_abandoned
-from sparkstorm.errors import EnvironmentFault
 
 MAKE = """
 import sys
@@ -36,16 +31,7 @@ def temp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setattr(scratch, "_SHORT_PLACES", ())
     return folder
-
-
-@pytest.fixture
-def short() -> Iterator[Path]:
-    """A folder with a short path."""
-    folder = Path(tempfile.mkdtemp(dir="/tmp"))
-    yield folder
-    shutil.rmtree(folder)
 
 
 needs_proc = pytest.mark.skipif(
@@ -81,12 +67,12 @@ def test_a_killed_drivers_folder_goes_and_what_it_links_to_stays(tmp_path: Path)
 @needs_proc
 def test_nothing_else_goes(temp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Folders of this process, of other machines and programs, of no known maker; and links."""
-    mine = make_folder("link")
+    mine = make_folder("state")
     pid, started, machine, _ = mine.name.split("-")[-4:]
     dead = f"{pid}-{int(started) + 1}"
     kept = [
         mine,
-        temp / f"sparkstorm-link-{dead}-00000000-abcdefgh",
+        temp / f"sparkstorm-state-{dead}-00000000-abcdefgh",
         temp / f"other-{dead}-{machine}-abcdefgh",
         temp / f"sparkstorm-{dead}",
         temp / "sparkstorm-abcdefgh",
@@ -106,7 +92,6 @@ def test_nothing_else_goes(temp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert gone.exists(), "another user's: his processes may not be seen from here"
     monkeypatch.undo()
     monkeypatch.setattr(tempfile, "tempdir", str(temp))
-    monkeypatch.setattr(scratch, "_SHORT_PLACES", ())
     remove_abandoned()
     assert not gone.exists()
     assert all(path.exists() for path in [*kept, target, linked])
@@ -118,21 +103,3 @@ def test_a_folder_is_this_users_alone(temp: Path) -> None:
     assert folder.parent == temp
     assert folder.name.startswith("sparkstorm-word-count-")
     assert folder.stat().st_mode & 0o777 == 0o700
-
-
-def test_a_path_that_is_too_long_is_made_elsewhere(
-    temp: Path, short: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A Unix socket's path is short by nature; where there is no short place, TMPDIR is named."""
-    long = temp / ("x" * 100)
-    long.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(long))
-    with pytest.raises(EnvironmentFault, match=r"Set TMPDIR to a folder with a shorter path"):
-        make_folder("link", longest=95)
-    monkeypatch.setattr(scratch, "_SHORT_PLACES", (str(short / "absent"), str(short)))
-    folder = make_folder("link", longest=95)
-    assert folder.parent == short
-    with socket.socket(socket.AF_UNIX) as one:
-        one.bind(str(folder / "link"))
-    assert list(long.iterdir()) == []
-    assert make_folder("state").parent == long

@@ -11,7 +11,7 @@ from typing import Any, final
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from sparkstorm.errors import SparkLostError
+from sparkstorm.errors import SparkLostError, SparkstormError
 from sparkstorm.spark.internals import (
     accumulator_server,
     forget_context,
@@ -24,6 +24,8 @@ __all__ = ["Jvm", "stop_session"]
 
 _END_SECS = 5.0
 _GENERATION = "SPARKSTORM_WORKERS"
+_CALLS_FROM_JAVA = ("py4j.clientserver", "py4j.java_gateway")
+"""The loggers that print what Python raises when Java calls."""
 
 
 @final
@@ -89,9 +91,12 @@ class Jvm:
     def _quiet_its_end(self) -> None:
         """Keep PySpark from printing a trace for each connection that ends with the JVM.
 
-        One error is enough, and each caller of the JVM gets an exception besides.
+        One error is enough, and each caller of the JVM gets an exception besides. The run raises
+        sparkstorm's own errors, so py4j need not print those that pass through Java.
         """
         logging.getLogger().addFilter(_is_not_py4j)
+        for name in _CALLS_FROM_JAVA:
+            logging.getLogger(name).addFilter(_is_not_ours)
         accumulators = accumulator_server(self._context)
         if accumulators is None:
             return
@@ -114,6 +119,10 @@ def stop_session(session: SparkSession) -> None:
 
 def _is_not_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in record.pathname
+
+
+def _is_not_ours(record: logging.LogRecord) -> bool:
+    return record.exc_info is None or not isinstance(record.exc_info[1], SparkstormError)
 
 
 def _ending(code: int | None) -> str:

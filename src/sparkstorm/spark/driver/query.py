@@ -8,8 +8,9 @@ from sparkstorm.batches.coordinator import Coordinator
 from sparkstorm.errors import SparkstormError
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.driver.outcomes import BatchRunner
+from sparkstorm.spark.driver.server import PlanServer
 from sparkstorm.spark.driver.session import query_session
-from sparkstorm.spark.link import LinkServer
+from sparkstorm.spark.driver.source import read_batches
 from sparkstorm.spark.lowering import ToldParam, lower
 
 __all__ = ["Query"]
@@ -24,7 +25,7 @@ class Query:
         session: the session that was given or made.
         checkpoint: the checkpoint folder.
         coordinator: gets the outcomes of batches.
-        link: the link on which the reader process asks.
+        server: answers the questions of the query's source.
     """
 
     def __init__(
@@ -33,11 +34,11 @@ class Query:
         session: SparkSession,
         checkpoint: str,
         coordinator: Coordinator,
-        link: LinkServer,
+        server: PlanServer,
     ) -> None:
         own = query_session(session, plan.partitions, checkpoint)
         told: Any = own.sparkContext.accumulator([], ToldParam())
-        frame = lower(plan, own, told, link=link.path, token=link.token)
+        frame = lower(plan, read_batches(own, server), told)
         self._batches = BatchRunner(coordinator, plan, told)
         self._query = (
             frame.writeStream.queryName(plan.name)

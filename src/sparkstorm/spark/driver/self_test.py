@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 
 from sparkstorm.errors import ConfigError, EnvironmentFault
 from sparkstorm.planning.plan import Plan
-from sparkstorm.spark.internals import NEEDS, Need, Vital, gateway_of
+from sparkstorm.spark.internals import NEEDS, gateway_of
+from sparkstorm.spark.needs import Need, Vital
 from sparkstorm.texts.logs import logger_of
 
 __all__ = ["check_conf", "check_spark", "judge", "missing"]
@@ -116,14 +117,16 @@ def _has(gateway: Any, need: Need) -> bool:
         if need.name:
             types = gateway.new_array(jvm.java.lang.Class, len(need.takes))
             for index, name in enumerate(need.takes):
-                types[index] = _PRIMITIVES[name](jvm)
+                types[index] = _class(jvm, name)
             owner.getMethod(need.name, types)
     except Py4JError:
         return False
     return True
 
 
-_PRIMITIVES = {
-    "int": lambda jvm: jvm.java.lang.Integer.TYPE,
-    "boolean": lambda jvm: jvm.java.lang.Boolean.TYPE,
-}
+def _class(jvm: Any, name: str) -> Any:
+    """Return Java's class of a type; ``[B`` is an array of bytes."""
+    primitive = {"int": "Integer", "boolean": "Boolean"}.get(name)
+    if primitive is not None:
+        return getattr(jvm.java.lang, primitive).TYPE
+    return jvm.java.lang.Class.forName(name)

@@ -9,7 +9,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from sparkstorm.errors import BatchError, InternalError, SparkLostError, SparkstormError
-from sparkstorm.spark.driver.failures.causes import cause_of, is_death_of_worker
+from sparkstorm.spark.driver.failures.causes import cause_of
 from sparkstorm.spark.driver.failures.overload import overload
 from sparkstorm.spark.driver.failures.restarts import Restarts
 from sparkstorm.spark.driver.failures.start_failures import StartFailure, start_failure
@@ -39,7 +39,7 @@ class Supervisor:
 
     Args:
         start_query: starts the query.
-        server: answers the query's reader.
+        server: answers the query's source.
         jvm: the JVM in which the query runs.
         restarts: decides on restarts.
         broken: called once, with the error, if the run cannot go on.
@@ -64,19 +64,8 @@ class Supervisor:
         self._thread = threading.Thread(target=self._run, name="sparkstorm-query", daemon=True)
 
     def start(self) -> None:
-        """Start the query, then the thread that watches it.
-
-        Spark asks Python processes while it starts a query, and a process may die. Then the start
-        is repeated like a restart. Any other error is raised at once.
-        """
-        while self._query is None:
-            try:
-                self._query = self._start_query()
-            except (PySparkException, Py4JError) as error:
-                dead = is_death_of_worker(error) or start_failure(error) is not None
-                if not dead or self._jvm.is_gone():
-                    raise
-                self._wait_or_give_up(error)
+        """Start the query, then the thread that watches it."""
+        self._query = self._start_query()
         self._thread.start()
 
     def stop(self) -> None:

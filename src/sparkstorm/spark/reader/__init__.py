@@ -1,1 +1,0 @@
-"""Code of the reader process, which Spark starts on the driver's host to plan the source."""
