@@ -293,7 +293,8 @@ def _damaged(path: str, error: Exception) -> SpoutConnectionError:
 def _content(split: Split) -> bytes:
     """Return the bytes of a split, fewer if the file was cut short."""
     data = split.data
-    return read_bytes(data["path"], data["packing"], data["offset"], data["end"] - data["offset"])
+    packing, size = data.get("packing", ""), data["end"] - data["offset"]
+    return read_bytes(data["path"], packing, data["offset"], size)
 
 
 def _after_lines(
