@@ -38,6 +38,14 @@ PLAIN := tests/unit/packets tests/unit/state tests/unit/tasks tests/unit/test_tu
 # What runs for each tuple, as Python and as what Cython needs to make C of it.
 HOT := $(shell find src -name "*.pxd")
 
+# An environment of another Python than the named one is made anew.
+ifneq ($(origin PYTHON),file)
+WHICH := -c "import sys; print(sys.version, sys.base_prefix)"
+ifneq ($(shell "$(PYTHON)" $(WHICH)),$(shell "$(VENV)/bin/python" $(WHICH) 2>/dev/null))
+.PHONY: $(INSTALLED)
+endif
+endif
+
 # Rewriting the tests' assertions takes pytest two seconds, unless it may keep what it has written.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -118,7 +126,7 @@ java:
 $(INSTALLED): pyproject.toml requirements.lock requirements-build.lock
 	@$(PREREQUISITES)
 	@echo "Setting up $(VENV): PySpark alone is 450 MB, so the first time takes minutes."
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv --clear $(VENV)
 	@$(VENV)/bin/python $(PIP_INSTALL) --require-hashes -r requirements-build.lock
 	@$(VENV)/bin/python $(PIP_INSTALL) --require-hashes --no-build-isolation -r requirements.lock
 	@$(VENV)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation --editable .

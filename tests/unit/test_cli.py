@@ -81,6 +81,17 @@ def test_a_file_that_raises_is_refused_with_the_line(tmp_path: Path) -> None:
     assert_refused(sparkstorm("run", path), "line 2", "raises.py", "ValueError: no luck")
 
 
+def test_a_missing_input_is_refused_before_spark_starts(tmp_path: Path) -> None:
+    reading = 'ss.spouts.LinesSpout("/no/such/file")'
+    path = write(
+        tmp_path / "lines.py",
+        GOOD.replace('ss.spouts.IteratorSpout(numbers, "n long")', reading),
+    )
+    result = sparkstorm("run", path, "--available-now")
+    assert_refused(result, "cannot read '/no/such/file'", "No such file")
+    assert "starting Spark" not in result.stderr
+
+
 @pytest.mark.process
 def test_verbose_shows_the_trace(tmp_path: Path) -> None:
     path = write(tmp_path / "raises.py", "raise ValueError('no luck')\n")

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from sparkstorm.checkpoint.files import CheckpointFiles, LocalFiles
 from sparkstorm.checkpoint.manifest import Manifest
+from sparkstorm.components.spout import PartitionedSpout
 from sparkstorm.config import Config
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
@@ -59,10 +60,13 @@ def check_ahead(
     A checkpoint outside of local files is reached only through Spark, and is checked later.
 
     Raises:
-        SparkstormError: a setting or the checkpoint does not fit.
+        SparkstormError: a setting or the checkpoint does not fit, or a source is not there.
     """
     taps = list(taps)
     make_plan(topology, name=name, config=config, taps=taps)
+    for spec in topology.spouts:
+        if isinstance(spec.component, PartitionedSpout):
+            spec.component.check()
     files = None if checkpoint is None else LocalFiles.of_checkpoint(checkpoint)
     if checkpoint is not None and files is not None:
         plan_on_checkpoint(

@@ -15,12 +15,12 @@ from rich.text import Text
 from sparkstorm.cli.partition_table import partition_table
 from sparkstorm.cli.summary import summary_table, tuples_of
 from sparkstorm.cli.terminal import Terminal, write_json
-from sparkstorm.cli.wording import counted
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.plan import StreamKey
 from sparkstorm.tasks.report import LINES, LogLine
 from sparkstorm.texts.logs import logger_of
 from sparkstorm.texts.showing import indented, shown, visible, visible_lines
+from sparkstorm.texts.wording import counted
 from sparkstorm.topology.graph import Topology
 
 __all__ = ["NoteHandler", "Screen", "listening", "progress_text"]

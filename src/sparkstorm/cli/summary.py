@@ -6,9 +6,9 @@ from typing import Any
 
 from rich.table import Table
 
-from sparkstorm.cli.wording import counted
 from sparkstorm.metrics import Statistics
 from sparkstorm.texts.showing import visible
+from sparkstorm.texts.wording import counted
 
 __all__ = ["summary_facts", "summary_table", "tuples_of", "undone"]
 

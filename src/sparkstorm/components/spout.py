@@ -179,6 +179,12 @@ class PartitionedSpout(ABC):
 
     ``processing.guarantee = "exactly-once"`` needs such a spout."""
 
+    def check(self) -> None:
+        """Look whether the source is there; called before Spark starts, which takes seconds.
+
+        Raise what ``open`` would raise. The source must stay as it is.
+        """
+
     def open(self, config: Config, context: TaskContext) -> None:
         """Called once, after ``restore`` if there is a snapshot to restore."""
 

@@ -5,6 +5,7 @@ from typing import final
 
 from sparkstorm.metrics.task_metrics import TaskMetrics
 from sparkstorm.metrics.timing import BatchTiming
+from sparkstorm.texts.wording import counted
 
 __all__ = ["PartitionStatistics", "Statistics", "skipped_in"]
 
@@ -114,16 +115,16 @@ class Statistics:
     def __str__(self) -> str:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.failures.items())
         parts = [
-            f"{self.acked:,} messages acked",
-            f"{self.failed:,} failed attempts{reasons and f' ({reasons})'}",
+            f"{counted(self.acked, 'message')} acked",
+            f"{counted(self.failed, 'failed attempt')}{reasons and f' ({reasons})'}",
             f"{self.given_up:,} given up",
             f"{self.pending:,} pending",
-            f"{self.batches:,} batches",
+            "1 batch" if self.batches == 1 else f"{self.batches:,} batches",
         ]
         if self.dead_letters:
-            parts.insert(3, f"{self.dead_letters:,} dead letters")
+            parts.insert(3, counted(self.dead_letters, "dead letter"))
         if self.untracked_failed:
-            parts.insert(3, f"{self.untracked_failed:,} untracked tuples failed")
+            parts.insert(3, f"{counted(self.untracked_failed, 'untracked tuple')} failed")
         return ", ".join(parts)
 
     @property

@@ -86,6 +86,10 @@ class LinesSpout(PartitionedSpout):
         self._unpacked: Unpacked | None = None
         self._ended: set[str] = set()
 
+    def check(self) -> None:
+        """Look for the files."""
+        self._find()
+
     def open(self, config: Config, context: TaskContext) -> None:
         """Find the files of this task."""
         tasks = len(context.component_tasks(context.component))

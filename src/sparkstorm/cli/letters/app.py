@@ -7,8 +7,8 @@ import typer
 
 from sparkstorm.cli.edge import edge
 from sparkstorm.cli.terminal import confirm, say, write_json
-from sparkstorm.cli.wording import counted
 from sparkstorm.errors import ConfigError
+from sparkstorm.texts.wording import counted
 
 __all__ = ["app"]
 

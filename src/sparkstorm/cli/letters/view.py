@@ -8,9 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from sparkstorm.cli.terminal import Terminal
-from sparkstorm.cli.wording import counted
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.texts.showing import as_json, indented, shown, visible
+from sparkstorm.texts.wording import counted
 
 __all__ = ["letter_page", "letters_table", "show_plainly"]
 
