@@ -63,8 +63,8 @@ def run_topology(options: RunOptions) -> Code:
     3. run the topology until it is done or asked to stop, then drain
     4. print a summary of the end
     """
-    config = run_settings(options.settings, checkpoint=options.checkpoint)
     loaded = load(options.target, options.args)
+    config = run_settings(options.settings, loaded.settings, checkpoint=options.checkpoint)
     name = loaded.name if options.name is None else options.name
     check_ahead(loaded.topology, options.checkpoint, name=name, config=config, taps=options.taps)
     for spout in loaded.topology.spouts:
