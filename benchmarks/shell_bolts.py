@@ -1,11 +1,12 @@
-"""Word count by shell bolts: against the same bolts in Python, in one run.
+"""Word count by shell bolts: against the same bolts in Python, and on Storm, in one run.
 
-    python -m benchmarks.shell_bolts [--sentences N] [--pystorm PYTHON]
+    python -m benchmarks.shell_bolts [--sentences N] [--pystorm PYTHON] [--storm]
 
 Sentences of six words, split and counted by two tasks each on Spark's ``local[2]``, every message
 tracked. The sides, one after the other and each in a process of its own: the bolts native;
 ``plain``, children without an adapter, which write their output in one go; and ``pystorm``, if a
-Python that has it is named. Told is the steady rate, after the first fifth of the sentences.
+Python that has it is named. With ``--storm`` the same children run on a local cluster of Apache
+Storm 2.8.3 from Maven Central. Told is the steady rate, after the first fifth of the sentences.
 Exit code 1 if a count was wrong.
 """
 
@@ -13,6 +14,7 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -22,8 +24,10 @@ import sparkstorm as ss
 from benchmarks.workload import WORDS_PER_SENTENCE, expected_counts, sentences
 from sparkstorm.multilang import ShellBolt
 from sparkstorm.spouts import IteratorSpout
+from tests.tools.storm import count_on_storm
 
 CHILDREN = Path(__file__).parent / "children"
+_STORM_SECS = 900.0
 
 
 class Split(ss.BasicBolt):
@@ -115,11 +119,25 @@ def run(count: int, side: str, python: str) -> None:
     print(json.dumps({"side": side, "rate": totals.rate()}))
 
 
+def run_on_storm(count: int, side: str, python: str) -> float:
+    """Return the rate of Storm with the children of one side; ends with 1 if a count was wrong."""
+    script = str(CHILDREN / ("plain.py" if side == "plain" else "words.py"))
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write("\n".join(sentences(0, count)))
+        file.flush()
+        commands = [[python, script, name] for name in ("Split", "Count")]
+        found = count_on_storm(Path(file.name), count, *commands, secs=_STORM_SECS)
+    if found.counts != expected_counts(count):
+        sys.exit(f"storm, {side}: the counts are wrong")
+    return found.rate
+
+
 def main() -> None:
     """Run all sides and print how they compare."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sentences", type=int, default=100_000)
     parser.add_argument("--pystorm", metavar="PYTHON")
+    parser.add_argument("--storm", action="store_true")
     parser.add_argument("--side", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.side:
@@ -134,6 +152,9 @@ def main() -> None:
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         rates[side] = json.loads(done.stdout.splitlines()[-1])["rate"]
         print(f"{side:8} {rates[side]:10,.0f} sentences/s  {rates[side] / rates['native']:.3f}")
+        if options.storm and side != "native":
+            theirs = run_on_storm(options.sentences, side, options.pystorm or sys.executable)
+            print(f"  Storm  {theirs:10,.0f} sentences/s  ours ÷ Storm {rates[side] / theirs:.2f}")
 
 
 if __name__ == "__main__":

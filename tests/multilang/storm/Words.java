@@ -1,3 +1,8 @@
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
@@ -17,19 +22,25 @@ import org.apache.storm.tuple.Fields;
 import org.apache.storm.tuple.Tuple;
 import org.apache.storm.tuple.Values;
 
-/** Counts words on a real Storm whose splitting bolt is a child process: prints acks and counts. */
+/**
+ * Counts words on a real Storm whose bolts are child processes; prints the counts and the rate.
+ *
+ * <p>Arguments: a file of sentences, how many of them to emit in turns, and the commands of the
+ * splitting bolt and, behind "--", of the counting bolt. Without the second one Storm counts itself.
+ */
 public class Words {
     static final AtomicInteger ACKED = new AtomicInteger();
     static final Map<String, Integer> COUNTS = new ConcurrentHashMap<>();
-    static final String[] SENTENCES = {"to be or not to be", "that is the question", "ünïcode too"};
 
     /** Emits each sentence in turns, and again if it fails. */
     public static class Sentences extends BaseRichSpout {
+        private final List<String> sentences;
         private final int limit;
         private int next;
         private transient SpoutOutputCollector collector;
 
-        Sentences(int limit) {
+        Sentences(List<String> sentences, int limit) {
+            this.sentences = sentences;
             this.limit = limit;
         }
 
@@ -46,7 +57,7 @@ public class Words {
         }
 
         private void emit(int number) {
-            collector.emit(new Values(SENTENCES[number % SENTENCES.length]), number);
+            collector.emit(new Values(sentences.get(number % sentences.size())), number);
         }
 
         @Override
@@ -65,16 +76,19 @@ public class Words {
         }
     }
 
-    /** The child. */
-    public static class Split extends ShellBolt implements IRichBolt {
-        Split(String[] command) {
-            super(command);
+    /** A child. */
+    public static class Child extends ShellBolt implements IRichBolt {
+        private final String[] fields;
+
+        Child(List<String> command, String... fields) {
+            super(command.toArray(new String[0]));
+            this.fields = fields;
             changeChildCWD(false);
         }
 
         @Override
         public void declareOutputFields(OutputFieldsDeclarer declarer) {
-            declarer.declare(new Fields("word"));
+            declarer.declare(new Fields(fields));
         }
 
         @Override
@@ -83,11 +97,15 @@ public class Words {
         }
     }
 
-    /** Counts in this process. */
+    /** Counts words in this process, or keeps the counts that a child has told. */
     public static class Count extends BaseBasicBolt {
         @Override
         public void execute(Tuple tuple, BasicOutputCollector collector) {
-            COUNTS.merge(tuple.getString(0), 1, Integer::sum);
+            if (tuple.size() == 1) {
+                COUNTS.merge(tuple.getString(0), 1, Integer::sum);
+            } else {
+                COUNTS.merge(tuple.getString(0), ((Number) tuple.getValue(1)).intValue(), Math::max);
+            }
         }
 
         @Override
@@ -95,29 +113,41 @@ public class Words {
         }
     }
 
-    /** The arguments: how many sentences, then the child's command. */
+    /** See above. */
     public static void main(String[] args) throws Exception {
-        int limit = Integer.parseInt(args[0]);
-        String[] command = java.util.Arrays.copyOfRange(args, 1, args.length);
+        List<String> sentences = new ArrayList<>(Files.readAllLines(Path.of(args[0])));
+        int limit = Integer.parseInt(args[1]);
+        List<String> commands = Arrays.asList(args).subList(2, args.length);
+        int cut = commands.indexOf("--");
         TopologyBuilder builder = new TopologyBuilder();
-        builder.setSpout("sentences", new Sentences(limit));
-        builder.setBolt("split", new Split(command), 2).shuffleGrouping("sentences");
-        builder.setBolt("count", new Count()).fieldsGrouping("split", new Fields("word"));
+        builder.setSpout("sentences", new Sentences(sentences, limit));
+        List<String> split = commands.subList(0, cut < 0 ? commands.size() : cut);
+        builder.setBolt("split", new Child(split, "word"), 2).shuffleGrouping("sentences");
+        if (cut < 0) {
+            builder.setBolt("count", new Count()).fieldsGrouping("split", new Fields("word"));
+        } else {
+            Child count = new Child(commands.subList(cut + 1, commands.size()), "word", "n");
+            builder.setBolt("count", count, 2).fieldsGrouping("split", new Fields("word"));
+            builder.setBolt("last", new Count()).globalGrouping("count");
+        }
         Config config = new Config();
-        config.setMaxSpoutPending(1000);
-        LocalCluster cluster = new LocalCluster();
-        cluster.submitTopology("words", config, builder.createTopology());
+        config.setMaxSpoutPending(5000);
+        new LocalCluster().submitTopology("words", config, builder.createTopology());
+        while (ACKED.get() < limit / 5) {
+            Thread.sleep(1);
+        }
+        int warm = ACKED.get();
         long began = System.nanoTime();
         while (ACKED.get() < limit) {
-            Thread.sleep(20);
+            Thread.sleep(1);
         }
-        double secs = (System.nanoTime() - began) / 1e9;
+        double rate = (limit - warm) / ((System.nanoTime() - began) / 1e9);
         StringBuilder out = new StringBuilder();
         for (Map.Entry<String, Integer> entry : new TreeMap<>(COUNTS).entrySet()) {
             out.append(entry.getKey()).append('=').append(entry.getValue()).append(' ');
         }
         System.out.println("COUNTS " + out.toString().trim());
-        System.out.println("SECS " + secs);
+        System.out.println("RATE " + rate);
         Runtime.getRuntime().halt(0);
     }
 }
