@@ -5,15 +5,18 @@ those types. A stream of names alone (``["word", "n"]``) takes any picklable val
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import UserString
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import pyarrow as pa
 
-from sparkstorm.errors import TopologyError
+from sparkstorm.errors import EmitError, TopologyError
+from sparkstorm.texts.showing import shown
 
-__all__ = ["DEFAULT_STREAM", "Field", "Outputs", "Stream", "declare", "parse_type"]
+__all__ = ["DEFAULT_STREAM", "Field", "Outputs", "Stream", "declare", "parse_type", "values_of"]
 
 DEFAULT_STREAM = "default"
 """The stream of an emit without a stream name, as in Storm."""
@@ -205,3 +208,32 @@ def _split_top(text: str) -> list[str]:
             start = position + 1
     parts.append(text[start:])
     return [part for part in (part.strip() for part in parts) if part]
+
+
+def values_of(values: Any, names: Sequence[str], stream: str) -> Sequence[Any]:
+    """Return the values of an emit in the order of the fields.
+
+    Raises:
+        EmitError: the emit is no sequence of values, but text, say, whose characters would become
+            values; or its keys are not the fields.
+    """
+    kind = type(values)
+    if issubclass(kind, Mapping):
+        if set(values) != set(names):
+            raise EmitError(
+                f"stream {stream!r} has the fields {', '.join(names) or 'none'}, but a "
+                f"{kind.__name__} with other keys was emitted: {shown(values)}"
+            )
+        return [values[name] for name in names]
+    # A table gives the names of its columns, and an array of no dimension nothing.
+    is_row = issubclass(kind, Collection) and getattr(values, "ndim", 1) == 1
+    if issubclass(kind, _NO_ROWS) or not is_row:
+        raise EmitError(
+            f"stream {stream!r} takes a list of values, one for each field, not {shown(values)} "
+            f"({kind.__name__}): write […] around a single value"
+        )
+    return values if issubclass(kind, Sequence) else list(values)
+
+
+_NO_ROWS = (str, UserString, bytes, bytearray, memoryview, AbstractSet)
+"""Collections that are values themselves, or have no order."""

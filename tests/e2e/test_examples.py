@@ -111,7 +111,7 @@ def test_the_snippet_of_the_readme_runs_as_a_script(tmp_path: Path) -> None:
         timeout=PATIENCE_SECS,
     )
     assert done.returncode == 0, done.stderr
-    assert "Statistics(emitted=40, acked=40, failed=0, pending=0" in done.stdout
+    assert "40 messages acked, 0 failed attempts, 0 given up, 0 pending" in done.stdout
 
 
 @pytest.mark.e2e

@@ -223,7 +223,7 @@ def test_a_killed_driver_is_succeeded_at_once_and_a_paused_one_after_a_while(
         os.kill(jvm, signal.SIGCONT)
         os.kill(second.process.pid, signal.SIGCONT)
         assert second.wait() == 2
-    assert "another one has taken over its checkpoint" in second.said
+    assert "another run has taken over its checkpoint" in second.said
     check_counts(first, second, third)
 
 

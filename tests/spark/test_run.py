@@ -275,7 +275,10 @@ def test_stop_drains(spark: Any) -> None:
 
 def test_failing_spout_is_an_error_and_does_not_hang(spark: Any) -> None:
     """What next_tuple raises comes out where the run is waited for, with its place."""
-    named = r"spout 'spout' failed: \w+: the queue is on fire \(.*test_run.py, line \d+\)"
+    named = (
+        r"spout 'spout' failed: \w+: the queue is on fire "
+        r"\(File .*test_run.py., line \d+, in next_tuple\)"
+    )
     with running(wired(Breaking(), Ack()), spark) as run:
         with pytest.raises(ss.SparkstormError, match=named):
             run.wait_until_drained(PATIENCE_SECS)

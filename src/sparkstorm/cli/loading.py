@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +20,7 @@ from sparkstorm.texts.credentials import untold
 from sparkstorm.topology.builder import TopologyBuilder
 from sparkstorm.topology.graph import Topology
 
-__all__ = ["Loaded", "load"]
+__all__ = ["Loaded", "load", "load_component"]
 
 _MODULE_PREFIX = "sparkstorm_file_"
 """A file is loaded under a name of its own, so it hides no other module."""
@@ -45,13 +45,45 @@ def load(target: str, args: Sequence[str] = ()) -> Loaded:
         TopologyError: names the file and its fault.
     """
     place, _, name = target.partition(":")
-    is_file = place.endswith(".py") or os.sep in place or Path(place).exists()
-    folder = Path(place).resolve().parent if is_file else Path.cwd()
-    _offer(folder)
-    module = _load_file(place) if is_file else _import(place)
-    stem = Path(place).stem if is_file else place.rpartition(".")[2]
+    folder, module = _module_of(place)
+    stem = Path(place).stem if _is_file(place) else place.rpartition(".")[2]
     topology = _topology_of(module, name or "topology", target, list(args))
     return Loaded(topology, re.sub(r"[^\w.-]", "-", stem).lstrip(".") or "topology", folder)
+
+
+def load_component(target: str, arguments: Mapping[str, Any]) -> Any:
+    """Load a spout or bolt from ``FILE.py:NAME`` or ``module:NAME``: an instance, or its class.
+
+    Args:
+        target: the place and the name.
+        arguments: the arguments for the class.
+
+    Raises:
+        TopologyError: names the target and its fault.
+    """
+    place, _, name = target.partition(":")
+    if not name:
+        raise TopologyError(f"{target!r} names no class: write {place}:NAME")
+    _, module = _module_of(place)
+    if not hasattr(module, name):
+        raise TopologyError(f"{place!r} defines no {name!r}")
+    found = getattr(module, name)
+    if isinstance(found, type):
+        return _guard(target, lambda: found(**arguments))
+    if arguments:
+        raise TopologyError(f"{target!r} is no class, so it takes no arguments")
+    return found
+
+
+def _is_file(place: str) -> bool:
+    return place.endswith(".py") or os.sep in place or Path(place).exists()
+
+
+def _module_of(place: str) -> tuple[Path, ModuleType]:
+    """Return the module of a file or name, and the folder that its own imports are from."""
+    folder = Path(place).resolve().parent if _is_file(place) else Path.cwd()
+    _offer(folder)
+    return folder, _load_file(place) if _is_file(place) else _import(place)
 
 
 def _offer(folder: Path) -> None:

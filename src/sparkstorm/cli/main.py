@@ -223,6 +223,44 @@ def new(
         say(f"Now run it: sparkstorm run {folder / 'topology.py'} --available-now")
 
 
+@app.command(
+    epilog='Example, in Storm\'s Java: [bold]new ShellBolt("sparkstorm", "multilang", '
+    '"words.py:Split")[/]'
+)
+def multilang(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE.py:CLASS|MODULE:CLASS",
+            help="A spout or bolt: a class, or an instance.",
+            show_default=False,
+        ),
+    ],
+    *,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--arg",
+            metavar="NAME=VALUE",
+            help="An argument for the class, as JSON or text. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    serializer: Annotated[
+        str, typer.Option("--serializer", help="How messages are written: json or msgpack.")
+    ] = "json",
+    verbose: Verbose = False,
+) -> None:
+    """Serve a component on stdin and stdout, as the child of Apache Storm or of another parent.
+
+    Not for the terminal: Storm's ShellBolt or ShellSpout starts it.
+    """
+    with edge(verbose):
+        from sparkstorm.cli.serving import serve_component
+
+        raise typer.Exit(serve_component(target, arguments or (), serializer))
+
+
 app.add_typer(letters_app.app)
 app.add_typer(state_app.app)
 

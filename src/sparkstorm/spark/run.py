@@ -12,7 +12,7 @@ from sparkstorm.errors import SparkLostError, SparkstormError
 from sparkstorm.metrics import Statistics
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.partitioned.pausing import pause, resume
-from sparkstorm.spark.driver.server import PlanServer
+from sparkstorm.spark.driver.source.server import PlanServer
 from sparkstorm.spark.driver.spout_threads import SpoutThreads
 
 __all__ = ["FirstFault", "Run"]

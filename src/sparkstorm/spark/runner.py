@@ -27,7 +27,6 @@ from sparkstorm.spark.driver.jvm import Jvm, stop_session
 from sparkstorm.spark.driver.kept_processes import end_kept_processes
 from sparkstorm.spark.driver.query import Query
 from sparkstorm.spark.driver.self_test import check_spark
-from sparkstorm.spark.driver.server import PlanServer
 from sparkstorm.spark.driver.session import (
     check_given,
     make_session,
@@ -35,6 +34,7 @@ from sparkstorm.spark.driver.session import (
     spark_parallelism,
 )
 from sparkstorm.spark.driver.shipping import offer_script_folder, ship
+from sparkstorm.spark.driver.source.server import PlanServer
 from sparkstorm.spark.driver.spout_threads import SpoutThreads
 from sparkstorm.spark.driver.storage.run_checkpoint import RunCheckpoint, take_checkpoint
 from sparkstorm.spark.driver.supervisor import Supervisor

@@ -15,7 +15,7 @@ from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.clock import SystemClock
 from sparkstorm.errors import BatchError, ComponentError
 from sparkstorm.planning.passes import make_plan
-from sparkstorm.spark.driver.server import PlanServer
+from sparkstorm.spark.driver.source.server import PlanServer
 from sparkstorm.testing import PATIENCE_SECS, LogSpout
 
 

@@ -5,8 +5,8 @@ from typing import Any, Protocol, final
 
 from sparkstorm.errors import EmitError
 from sparkstorm.planning.plan import Plan
-from sparkstorm.streams import DEFAULT_STREAM
-from sparkstorm.tasks.collectors.outbox import task_number, values_of
+from sparkstorm.streams import DEFAULT_STREAM, values_of
+from sparkstorm.tasks.collectors.outbox import task_number
 from sparkstorm.texts.showing import shown
 from sparkstorm.texts.user_errors import reason_of
 from sparkstorm.verdicts import Failure, Reason

@@ -8,9 +8,9 @@ from sparkstorm.batches.coordinator import Coordinator
 from sparkstorm.errors import SparkstormError
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.driver.outcomes import BatchRunner
-from sparkstorm.spark.driver.server import PlanServer
 from sparkstorm.spark.driver.session import query_session
-from sparkstorm.spark.driver.source import read_batches
+from sparkstorm.spark.driver.source.server import PlanServer
+from sparkstorm.spark.driver.source.stream import read_batches
 from sparkstorm.spark.lowering import ToldParam, lower
 
 __all__ = ["Query"]

@@ -15,7 +15,7 @@ from sparkstorm.spark.driver.failures.restarts import Restarts
 from sparkstorm.spark.driver.failures.start_failures import StartFailure, start_failure
 from sparkstorm.spark.driver.jvm import Jvm
 from sparkstorm.spark.driver.query import Query
-from sparkstorm.spark.driver.server import PlanServer
+from sparkstorm.spark.driver.source.server import PlanServer
 from sparkstorm.texts.logs import logger_of
 
 __all__ = ["Supervisor"]

@@ -1,9 +1,7 @@
 """Outboxes: the tuples that a task emitted to a stream in a batch, before routing."""
 
 import operator
-from collections import UserString
-from collections.abc import Collection, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -14,12 +12,12 @@ from sparkstorm.acking.lineage import Indexes
 from sparkstorm.errors import EmitError
 from sparkstorm.packets.columns import Column, make_column
 from sparkstorm.planning.plan import Plan, StreamKey
-from sparkstorm.streams import Stream
+from sparkstorm.streams import Stream, values_of
 from sparkstorm.tasks.routing import Tasks
 from sparkstorm.texts.showing import shown
 from sparkstorm.topology.grouping import FieldsGrouping, PartialKey
 
-__all__ = ["Emitted", "Outbox", "make_outboxes", "task_number", "values_of"]
+__all__ = ["Emitted", "Outbox", "make_outboxes", "task_number"]
 
 
 class Outbox:
@@ -162,35 +160,6 @@ class Outbox:
         if task is None:
             return EmitError(f"stream {str(self.key)!r} is direct: use emit_direct")
         return EmitError(f"stream {str(self.key)!r} is not direct: use emit, or declare it direct")
-
-
-def values_of(values: Any, names: Sequence[str], stream: str) -> Sequence[Any]:
-    """Return the values of an emit in the order of the fields.
-
-    Raises:
-        EmitError: the emit is no sequence of values, but text, say, whose characters would become
-            values; or its keys are not the fields.
-    """
-    kind = type(values)
-    if issubclass(kind, Mapping):
-        if set(values) != set(names):
-            raise EmitError(
-                f"stream {stream!r} has the fields {', '.join(names) or 'none'}, but a "
-                f"{kind.__name__} with other keys was emitted: {shown(values)}"
-            )
-        return [values[name] for name in names]
-    # A table gives the names of its columns, and an array of no dimension nothing.
-    is_row = issubclass(kind, Collection) and getattr(values, "ndim", 1) == 1
-    if issubclass(kind, _NO_ROWS) or not is_row:
-        raise EmitError(
-            f"stream {stream!r} takes a list of values, one for each field, not {shown(values)} "
-            f"({kind.__name__}): write […] around a single value"
-        )
-    return values if issubclass(kind, Sequence) else list(values)
-
-
-_NO_ROWS = (str, UserString, bytes, bytearray, memoryview, AbstractSet)
-"""Collections that are values themselves, or have no order."""
 
 
 def task_number(task: Any) -> int:

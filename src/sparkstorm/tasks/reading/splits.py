@@ -18,8 +18,7 @@ from sparkstorm.components.spout import (
 )
 from sparkstorm.errors import ComponentError, EmitError
 from sparkstorm.packets.columns import ArrowColumn, CoderError, Column, make_column
-from sparkstorm.streams import DEFAULT_STREAM, Stream
-from sparkstorm.tasks.collectors.outbox import values_of
+from sparkstorm.streams import DEFAULT_STREAM, Stream, values_of
 from sparkstorm.texts.showing import shown
 from sparkstorm.texts.user_errors import is_of_value, message_of, reason_of
 from sparkstorm.verdicts import Reason

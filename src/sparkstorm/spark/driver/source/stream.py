@@ -11,7 +11,7 @@ from typing import Any, ClassVar, final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from sparkstorm.spark.driver.server import PlanServer
+from sparkstorm.spark.driver.source.server import PlanServer
 from sparkstorm.spark.rows import LOADS_DDL
 from sparkstorm.spark.source_internals import SourceValues, batch_of, frame_of
 

@@ -20,7 +20,7 @@ _Answer = TypeVar("_Answer")
 
 @final
 class PlanServer:
-    """Answers the questions that Spark puts to :mod:`source`, on the thread of the query.
+    """Answers the questions that Spark puts to :mod:`stream`, on the thread of the query.
 
     The coordinator works on a thread of its own for each question. Spark interrupts the thread of
     a query that is stopped, and an interrupted thread cannot write to the checkpoint. Besides, the

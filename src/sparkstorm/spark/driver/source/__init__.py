@@ -1,0 +1,1 @@
+"""The source of the query: Spark asks for batches, the coordinator answers."""
