@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -12,42 +13,44 @@ def line(level: str, text: str, trace: str = "") -> LogLine:
     return LogLine("split", 3, level, text, trace)
 
 
-@pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch) -> Iterator[logging.Logger]:
-    """The logger of ``split`` in a program that sets up no logging, cut off from pytest's."""
-    monkeypatch.setattr(logging.getLogger(LINES), "propagate", False)
-    logger = logging.getLogger(f"{LINES}.split")
-    yield logger
-    logger.setLevel(logging.NOTSET)
+@contextmanager
+def no_logging_set_up() -> Iterator[logging.Logger]:
+    """Cut the logger of ``split`` off from pytest's handlers."""
+    lines, logger = logging.getLogger(LINES), logging.getLogger(f"{LINES}.split")
+    lines.propagate = False
+    try:
+        yield logger
+    finally:
+        lines.propagate = True
+        logger.setLevel(logging.NOTSET)
 
 
-@pytest.mark.usefixtures("bare")
 def test_a_program_without_logging_still_shows_what_bolts_print(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Python itself would show warnings alone."""
-    log_line(line("print", "hello"))
-    log_line(line("error", "it broke", "Traceback …"))
-    log_line(line("debug", "by the way"))
+    with no_logging_set_up():
+        log_line(line("print", "hello"))
+        log_line(line("error", "it broke", "Traceback …"))
+        log_line(line("debug", "by the way"))
     assert capsys.readouterr().err == "split: hello\nsplit: it broke\n    Traceback …\n"
 
 
-@pytest.mark.usefixtures("bare")
 def test_a_shown_line_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever a message holds cannot command the terminal."""
-    log_line(line("print", "a\rb\x1b[2J"))
+    with no_logging_set_up():
+        log_line(line("print", "a\rb\x1b[2J"))
     shown = capsys.readouterr().err
     assert shown.count("\n") == 1
     assert shown.removesuffix("\n").isprintable()
 
 
-def test_a_level_that_the_program_set_holds(
-    bare: logging.Logger, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_level_that_the_program_set_holds(capsys: pytest.CaptureFixture[str]) -> None:
     """The level of one component, say."""
-    bare.setLevel(logging.WARNING)
-    log_line(line("print", "hello"))
-    log_line(line("warning", "look"))
+    with no_logging_set_up() as logger:
+        logger.setLevel(logging.WARNING)
+        log_line(line("print", "hello"))
+        log_line(line("warning", "look"))
     assert capsys.readouterr().err == "split: look\n"
 
 
