@@ -16,9 +16,11 @@ from typing import IO, final
 from sparkstorm.checkpoint.scratch import make_folder
 from sparkstorm.errors import BatchError, InternalError, SparkLostError, SparkstormError
 
-__all__ = ["SparkMessages"]
+__all__ = ["SparkMessages", "last_words"]
 
 _FILE = "spark.log"
+_NO_CAUSE = ("\t", " ", ":", "WARNING: Using incubator", "Using Spark's default log4j")
+_THROWN = "Exception in thread "
 
 
 @final
@@ -45,6 +47,12 @@ class SparkMessages:
         with (self._folder / _FILE).open("ab") as file:
             yield file
 
+    def last_words(self) -> str:
+        """Return what a JVM that did not start says is wrong; empty if nobody knows."""
+        if self._folder is None:
+            return ""
+        return last_words((self._folder / _FILE).read_text(errors="replace"))
+
     def explain(self, error: BaseException) -> None:
         """Keep the file, and name it in a note of the error, if Spark may know the cause."""
         if self._folder is None or not _may_be_sparks(error):
@@ -68,6 +76,19 @@ class SparkMessages:
             self.explain(error)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def last_words(text: str) -> str:
+    r"""Return the lines that say why a JVM did not start.
+
+    >>> last_words("Invalid maximum heap size: -Xmxlots\nError: Could not create the machine.\n")
+    'Invalid maximum heap size: -Xmxlots; Error: Could not create the machine.'
+    >>> last_words(":: loading\nException in thread \"main\" a.b.CError: no jar\n\tat d.e\n")
+    'a.b.CError: no jar'
+    """
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(_NO_CAUSE)]
+    thrown = [line.partition('" ')[2] for line in lines if line.startswith(_THROWN)]
+    return thrown[0] if thrown else "; ".join(lines[:2])
 
 
 def _may_be_sparks(error: BaseException) -> bool:

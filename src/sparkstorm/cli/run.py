@@ -122,8 +122,8 @@ def _start_spark(
         raise
     except Exception as error:
         raise EnvironmentFault(
-            f"Spark did not start on --master {master}: {_cause(error)} (run again with --verbose "
-            f"to see Spark's own messages)"
+            f"Spark did not start on --master {master}: {_cause(error, log)} (run again with "
+            f"--verbose to see Spark's own messages)"
         ) from error
     if not is_local(master):
         _ship_modules(session, loaded)
@@ -224,8 +224,10 @@ def _ship_modules(session: Any, loaded: Loaded) -> None:
         context.addPyFile(archive)
 
 
-def _cause(error: BaseException) -> str:
+def _cause(error: BaseException, log: SparkMessages) -> str:
     """Return the line of an error, perhaps of Java's, that says what happened."""
+    if "JAVA_GATEWAY_EXITED" in str(error) and (words := log.last_words()):
+        return words
     lines = [line.strip().lstrip(": ") for line in str(error).splitlines() if line.strip()]
     java = [line for line in lines if "Exception: " in line or "Error: " in line]
     return (java or lines or [type(error).__name__])[0]
