@@ -52,13 +52,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kafka": EDGE,
     "multilang": VALUES | {"components", "topology"},
     "postgres": VALUES | {"components"},
+    "flux": VALUES | {"components", "topology", "multilang"},
     "local": ENGINE,
     "spark": ENGINE,
     "testing.shells.conversation": VALUES | {"multilang"},
     "testing.shells.children": VALUES | {"multilang", "testing.shells.conversation"},
     "testing": ENGINE | {"local", "testing.shells.children"},
     "testing.plugin": ENGINE | {"local", "spark"},
-    "cli": ENGINE | EDGE | {"spouts", "bolts", "kafka", "multilang", "local", "spark", "testing"},
+    "cli": ENGINE
+    | EDGE
+    | {"spouts", "bolts", "kafka", "multilang", "flux", "local", "spark", "testing"},
     "__main__": {"cli"},
 }
 """A dotted name is one module, and stands before its package."""
@@ -76,6 +79,7 @@ ONLY_IN: dict[str, set[str]] = {
     "kazoo": {"kafka.offsets.zookeeper"},
     "msgpack": {"multilang.msgpack"},
     "psycopg": {"postgres"},
+    "yaml": {"flux.document"},
 }
 """Libraries that are named in one place only."""
 

@@ -27,6 +27,14 @@ def test_word_count_without_spark() -> None:
     assert done.statistics.acked == 2
 
 
+def test_word_count_in_yaml() -> None:
+    """The same bolts, wired by a file; its spout reads what the property says."""
+    loaded = load(str(EXAMPLES / "word_count.yaml"), ["text=README.md"])
+    done = complete_topology(loaded.topology, mock_sources={"lines": [["b a"], ["a"]]})
+    assert sorted(done.values("count")) == [("a", 1), ("a", 2), ("b", 1)]
+    assert (loaded.name, loaded.settings) == ("words", {"topology.max.spout.pending": 10000})
+
+
 def test_the_concurrent_bolt_looks_up_everything() -> None:
     topology = load(str(EXAMPLES / "concurrent_bolt.py"), ["40"]).topology
     done = complete_topology(topology)

@@ -20,8 +20,8 @@ def explanation(
     picture: bool = False,
 ) -> str:
     """Return the plan as text or as a Mermaid picture, for a run on this machine."""
-    config = parse_settings(settings)
     loaded = load(target, args)
+    config = parse_settings(settings, loaded.settings)
     plan = make_plan(
         loaded.topology,
         name=loaded.name if name is None else name,

@@ -8,7 +8,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, final
@@ -17,10 +17,13 @@ import cloudpickle
 
 from sparkstorm.errors import SparkstormError, TopologyError
 from sparkstorm.texts.credentials import untold
+from sparkstorm.texts.logs import logger_of
 from sparkstorm.topology.builder import TopologyBuilder
 from sparkstorm.topology.graph import Topology
 
 __all__ = ["Loaded", "load", "load_component"]
+
+_logger = logger_of(__name__)
 
 _MODULE_PREFIX = "sparkstorm_file_"
 """A file is loaded under a name of its own, so it hides no other module."""
@@ -29,26 +32,50 @@ _MODULE_PREFIX = "sparkstorm_file_"
 @final
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A topology, its default name, and the folder of its modules."""
+    """A topology, its default name, the folder of its modules, and its own settings."""
 
     topology: Topology
     name: str
     folder: Path
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 def load(target: str, args: Sequence[str] = ()) -> Loaded:
-    """Load a topology from ``FILE.py``, ``FILE.py:name`` or ``module:name``.
+    """Load a topology from ``FILE.py``, ``FILE.py:name``, ``module:name`` or ``FILE.yaml``.
 
     The folder goes on the module path of this process, and of the processes Spark starts from it.
 
     Raises:
         TopologyError: names the file and its fault.
     """
+    if target.endswith((".yaml", ".yml")):
+        return _load_yaml(Path(target), args)
     place, _, name = target.partition(":")
     folder, module = _module_of(place)
     stem = Path(place).stem if _is_file(place) else place.rpartition(".")[2]
     topology = _topology_of(module, name or "topology", target, list(args))
-    return Loaded(topology, re.sub(r"[^\w.-]", "-", stem).lstrip(".") or "topology", folder)
+    return Loaded(topology, _name_of(stem), folder)
+
+
+def _name_of(text: str) -> str:
+    return re.sub(r"[^\w.-]", "-", text).lstrip(".") or "topology"
+
+
+def _load_yaml(path: Path, args: Sequence[str]) -> Loaded:
+    """Load a topology of Storm's Flux; the arguments are the values of its properties."""
+    try:
+        from sparkstorm.flux import load_flux
+    except ModuleNotFoundError as error:
+        raise TopologyError(
+            f"{str(path)!r} needs PyYAML, which is not installed: pip install sparkstorm[yaml]"
+        ) from error
+    properties = dict(pair.partition("=")[::2] for pair in args)
+    folder = path.resolve().parent
+    _offer(folder)
+    flux = load_flux(path, properties)
+    if flux.ignored:
+        _logger.warning("settings of Storm without a use here: %s", ", ".join(flux.ignored))
+    return Loaded(flux.topology, _name_of(flux.name or path.stem), folder, flux.settings)
 
 
 def load_component(target: str, arguments: Mapping[str, Any]) -> Any:

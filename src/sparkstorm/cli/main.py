@@ -26,9 +26,9 @@ app = typer.Typer(
 Target = Annotated[
     str,
     typer.Argument(
-        metavar="FILE.py|MODULE:NAME",
+        metavar="FILE.py|MODULE:NAME|FILE.yaml",
         help="Where the topology is: a file that defines [bold]topology[/] (a topology, or a "
-        "function that returns one), or a name in a module.",
+        "function that returns one), a name in a module, or a YAML file of Storm's Flux.",
         show_default=False,
     ),
 ]

@@ -60,8 +60,8 @@ def run_topology(options: RunOptions) -> Code:
     with ExitStack() as stack:
         # First of all: SIGTERM means nothing to a container's first process that does not heed it.
         interrupts = stack.enter_context(Interrupts())
-        config = run_settings(options.settings, checkpoint=options.checkpoint)
         loaded = load(options.target, options.args)
+        config = run_settings(options.settings, loaded.settings, checkpoint=options.checkpoint)
         name = loaded.name if options.name is None else options.name
         _check(name, loaded, config, options)
         screen = Screen(loaded.topology)

@@ -1,8 +1,9 @@
 """Settings on the command line: ``-c key=value``."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from sparkstorm.config import Config
+from sparkstorm.config import Config, setting_name
 from sparkstorm.errors import ConfigError
 from sparkstorm.texts.credentials import holds_secret, looks_secret
 
@@ -12,7 +13,9 @@ _TRIES_AGAIN = 3
 """How often a trial tries a failed message again: some four seconds until the dead letter."""
 
 
-def run_settings(pairs: Iterable[str], *, checkpoint: str | None) -> Config:
+def run_settings(
+    pairs: Iterable[str], own: Mapping[str, Any] | None = None, *, checkpoint: str | None
+) -> Config:
     """Build the configuration of ``sparkstorm run``.
 
     Without a checkpoint a run is a trial: a message is soon given up, if no setting says otherwise.
@@ -24,14 +27,18 @@ def run_settings(pairs: Iterable[str], *, checkpoint: str | None) -> Config:
     Raises:
         ConfigError: names the key or value at fault.
     """
-    config = parse_settings(pairs)
+    config = parse_settings(pairs, own)
     if checkpoint is not None or "max_retries" in config.model_fields_set:
         return config
     return config.override({"max_retries": _TRIES_AGAIN})
 
 
-def parse_settings(pairs: Iterable[str]) -> Config:
+def parse_settings(pairs: Iterable[str], own: Mapping[str, Any] | None = None) -> Config:
     """Build the configuration from ``key=value`` texts; the last value of a key counts.
+
+    Args:
+        pairs: the texts of the command line.
+        own: the topology's own settings, which the command line overrides.
 
     >>> parse_settings(["topology.acker.executors=0", "user.limit=3"]).user
     {'limit': '3'}
@@ -39,7 +46,11 @@ def parse_settings(pairs: Iterable[str]) -> Config:
     Raises:
         ConfigError: names the key or value at fault.
     """
-    return Config.parse(_pairs(pairs, "-c"))
+    given = {**(own or {}), **_pairs(pairs, "-c")}
+    named: dict[str, Any] = {}
+    for key, value in given.items():  # the command line's come last, by whatever name
+        named[setting_name(key)] = value
+    return Config.parse(named)
 
 
 def spark_settings(

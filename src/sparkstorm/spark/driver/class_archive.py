@@ -22,6 +22,9 @@ __all__ = ["SWITCH", "ClassArchive"]
 SWITCH = "SPARKSTORM_CLASS_ARCHIVE"
 """The environment variable that turns the archive off (``off``), or names its folder."""
 
+_MOST = 3
+"""How many archives are kept; each has some 130 MB."""
+
 _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
 """Without these Java prints a warning if it does not take an archive."""
 
@@ -83,10 +86,17 @@ class ClassArchive:
                 rest.unlink(missing_ok=True)
             _dump_classes(session, part)
             part.replace(self._path)
+            self._tidy()
         except Exception:  # noqa: BLE001 - whatever Java has against it, the next start is slower
             part.unlink(missing_ok=True)
             return False
         return True
+
+    def _tidy(self) -> None:
+        """Remove all but the newest archives: each new environment has jars of its own."""
+        found = [*self._path.parent.glob("classes-*.jsa")]
+        for old in sorted(found, key=lambda path: path.stat().st_mtime)[:-_MOST]:
+            old.unlink(missing_ok=True)
 
 
 def _dump_classes(session: Any, path: Path) -> None:
