@@ -3,7 +3,7 @@
 import atexit
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from typing import final
 
@@ -25,12 +25,20 @@ _GOES_ON = (
 )
 
 
+def _as_it_is(error: SparkstormError) -> None: ...
+
+
 @final
 class FirstFault:
-    """Keeps the first error reported by a part of the run; later errors are consequences."""
+    """Keeps the first error reported by a part of the run; later errors are consequences.
 
-    def __init__(self) -> None:
+    Args:
+        explain: may add notes to that error.
+    """
+
+    def __init__(self, explain: Callable[[SparkstormError], None] = _as_it_is) -> None:
         self._error: SparkstormError | None = None
+        self._explain = explain
 
     def __bool__(self) -> bool:
         return self._error is not None
@@ -38,6 +46,7 @@ class FirstFault:
     def report(self, error: SparkstormError) -> None:
         """Keep the error, unless an earlier error is kept. Any thread may call this method."""
         if self._error is None:
+            self._explain(error)
             self._error = error
 
     def check(self) -> None:

@@ -7,12 +7,14 @@ views of people.
 import contextlib
 import io
 import logging
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import final
 
 from sparkstorm.metrics import TaskMetrics
 from sparkstorm.texts.logs import logger_of
+from sparkstorm.texts.showing import indented, visible
 
 __all__ = ["LINES", "LogLine", "Report", "capture_prints", "log_line", "newest"]
 
@@ -50,10 +52,34 @@ def log_line(line: LogLine) -> None:
     """Log a component's line in the driver, by the logger ``sparkstorm.topology.COMPONENT``.
 
     A printed line has the level INFO. Handlers find the whole :class:`LogLine` as ``record.line``.
+    Without any handler the line goes to stderr.
     """
     level = logging.getLevelNamesMapping().get(line.level.upper(), logging.INFO)
     logger = logger_of(f"{LINES}.{line.component}" if line.component else LINES)
-    logger.log(level, "%s", line.text, extra={"trace": line.trace, "line": line})
+    if logger.hasHandlers():
+        logger.log(level, "%s", line.text, extra={"trace": line.trace, "line": line})
+    elif level >= _least_level(logger):
+        _show(line)
+
+
+def _least_level(logger: logging.Logger) -> int:
+    """Return the level that the program set; the root's default would hide whatever is printed."""
+    while logger.parent is not None:
+        if logger.level:
+            return logger.level
+        logger = logger.parent
+    return logging.INFO
+
+
+def _show(line: LogLine) -> None:
+    """Write a line for a program that sets up no logging; Python itself shows warnings alone."""
+    text = f"{visible(line.component)}: " if line.component else ""
+    text += visible(line.text)
+    if line.trace:
+        text += f"\n{indented(line.trace)}"
+    with contextlib.suppress(OSError):  # nobody may read stderr any more
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
 
 
 @final
