@@ -50,6 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spouts": EDGE,
     "bolts": VALUES | {"components"},
     "kafka": EDGE,
+    "queues": EDGE | {"spouts"},
     "multilang": VALUES | {"components", "topology"},
     "postgres": VALUES | {"components"},
     "flux": VALUES | {"components", "topology", "multilang"},
@@ -61,7 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "testing.plugin": ENGINE | {"local", "spark"},
     "cli": ENGINE
     | EDGE
-    | {"spouts", "bolts", "kafka", "multilang", "flux", "local", "spark", "testing"},
+    | {"spouts", "bolts", "kafka", "queues", "multilang", "flux", "local", "spark", "testing"},
     "__main__": {"cli"},
 }
 """A dotted name is one module, and stands before its package."""
@@ -79,6 +80,10 @@ ONLY_IN: dict[str, set[str]] = {
     "kazoo": {"kafka.offsets.zookeeper"},
     "msgpack": {"multilang.msgpack"},
     "psycopg": {"postgres"},
+    "pika": {"queues.rabbitmq"},
+    "redis": {"queues.redis"},
+    "boto3": {"queues.sqs"},
+    "botocore": {"queues.sqs"},
     "yaml": {"flux.document"},
 }
 """Libraries that are named in one place only."""
