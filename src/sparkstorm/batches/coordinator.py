@@ -15,7 +15,6 @@ The coordinator starts no threads, and does no I/O but by the parts that it is m
 (:mod:`assembly`).
 """
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import final
@@ -75,10 +74,12 @@ class Coordinator:
         self._sources = sources
         self._agenda = agenda
         self._bookkeeper = bookkeeper
+        self.inquiry = bookkeeper.inquiry
+        """Tells people of messages, under the coordinator's lock."""
         self._handover = handover
         self._transactions = transactions
         self._fault = fault
-        self._lock = threading.RLock()
+        self._lock = self.inquiry.lock
         self._batches: dict[int, Batch] = {}
         self._last = -1
         self._intake_open = True
@@ -237,7 +238,7 @@ class Coordinator:
         if batch is None:
             return False
         self._batches[number], self._last = batch, number
-        self._bookkeeper.begin(batch.plan, self._clock.monotonic())
+        batch.traced = self._bookkeeper.begin(batch.plan, self._clock.monotonic())
         self._agenda.tidy()
         return True
 

@@ -165,6 +165,16 @@ class Attempts:
         """How many failed messages have not been emitted again."""
         return len(self._left_failed)
 
+    def began(self, msg_id: Hashable) -> float | None:
+        """Return when the first attempt of a failed message began; None for any other."""
+        known = self._failed.get(msg_id)
+        return None if known is None else known.began
+
+    def resting(self) -> list[tuple[Hashable, FailedMessage]]:
+        """Return the failed messages that have not been emitted again; callable by any thread."""
+        found = ((msg_id, self._failed.get(msg_id)) for msg_id in list(self._left_failed))
+        return [(msg_id, known) for msg_id, known in found if known is not None]
+
     @property
     def nbytes(self) -> int:
         """The memory of all payloads, about."""
