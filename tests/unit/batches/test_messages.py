@@ -1,5 +1,6 @@
 """Messages, for people: which are unfinished, where, why, and how their attempts went."""
 
+import functools
 from typing import Any
 
 import pytest
@@ -216,6 +217,10 @@ def test_a_million_failures_do_not_fill_the_chronicle() -> None:
     assert 100 <= sum(one is not None for one in found) < 5_000
 
 
+def _note(counted: set[str], key: Any, task: int, rows: list[tuple[Any, ...]]) -> None:
+    counted.update(map(str, rows))
+
+
 def test_tracing_does_not_change_what_tasks_send() -> None:
     """Spark may run a stage of one run with tracing, and again without."""
     told: list[set[str]] = []
@@ -227,7 +232,7 @@ def test_tracing_does_not_change_what_tasks_send() -> None:
             clock=clock,
             config=ss.Config(trace_messages=traced, max_retries=2),
             taps=["split"],
-            on_tap=lambda key, task, rows, into=counted: into.update(map(str, rows)),
+            on_tap=functools.partial(_note, counted),
         ) as runner:
             for _ in range(5):
                 runner.step()
