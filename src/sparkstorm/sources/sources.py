@@ -72,6 +72,11 @@ class Sources:
         return self._sum(lambda source: source.pending)
 
     @property
+    def in_flight(self) -> int:
+        """Messages in a batch, or open after it."""
+        return self._sum(lambda source: source.in_flight)
+
+    @property
     def given_up(self) -> int:
         """Messages that will not be tried again."""
         return self._sum(lambda source: source.given_up)
