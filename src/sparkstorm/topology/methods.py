@@ -1,7 +1,8 @@
-"""Methods whose body never runs: a yield, or async, where the engine calls and goes on.
+"""Methods of a user that the engine cannot call, or whose body would never run.
 
-A call of such a method runs nothing. It returns an object that does the work when somebody iterates
-over it or awaits it, and the engine does neither. So the work would silently not be done.
+A method with a yield, or an async one, runs nothing when it is called. It returns an object that
+does the work when somebody iterates over it or awaits it, and the engine does neither. So the work
+would silently not be done.
 """
 
 import inspect
@@ -10,7 +11,7 @@ from functools import partial, partialmethod
 from types import FunctionType, UnionType
 from typing import Any, Union, get_args, get_origin
 
-__all__ = ["is_async", "lazy_methods"]
+__all__ = ["is_async", "lazy_methods", "misfit_methods"]
 
 _EMITTING = {"execute", "execute_window", "finish_batch", "next_tuple"}
 """The methods in which a user may think of yield as a way to emit."""
@@ -42,6 +43,29 @@ def lazy_methods(given: object) -> Iterator[str]:
             yield f"{name} is async: only a bolt's execute may be"
 
 
+def misfit_methods(given: object) -> Iterator[str]:
+    """Yield a sentence for each public method of ours that a user overrides with other parameters.
+
+    >>> class Base:
+    ...     __module__ = "sparkstorm.example"
+    ...     def execute(self, tup, collector):
+    ...         "Called with each tuple."
+    >>> class Mine(Base):
+    ...     def execute(self, tup):
+    ...         "Lacks the collector."
+    >>> list(misfit_methods(Mine()))
+    ['execute takes (tup), but is called with (tup, collector)']
+    """
+    for name, promised in sorted(_promises(type(given)).items()):
+        found = inspect.getattr_static(given, name)
+        if found is promised or isinstance(found, property):  # asking a property would run it
+            continue
+        takes = _signature(getattr(given, name, None))
+        called = _signature(promised.__get__(given))
+        if takes is not None and called is not None and not _fits(called, takes):
+            yield f"{name} takes {_names(takes)}, but is called with {_names(called)}"
+
+
 def is_async(function: object) -> bool:
     """Whether a call of a function gives something to be awaited.
 
@@ -64,6 +88,34 @@ def _promises(kind: type) -> dict[str, Callable[..., Any]]:
                 if isinstance(method, FunctionType) and not name.startswith("_")
             }
     return found
+
+
+def _signature(method: object) -> inspect.Signature | None:
+    """Return the parameters of a method; None if Python cannot tell them."""
+    try:
+        # A decorator may give its function more arguments than it takes itself.
+        return inspect.signature(method, follow_wrapped=False)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+
+
+def _fits(called: inspect.Signature, takes: inspect.Signature) -> bool:
+    """Whether a call with all promised arguments reaches a method."""
+    parameters = called.parameters.values()
+    by_name = {one.name: one for one in parameters if one.kind is one.KEYWORD_ONLY}
+    by_place = [one for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+    try:
+        takes.bind(*by_place, **by_name)
+    except TypeError:
+        return False
+    return True
+
+
+def _names(signature: inspect.Signature) -> str:
+    """Return parameters without types and defaults, as text."""
+    empty = inspect.Parameter.empty
+    plain = [one.replace(annotation=empty, default=empty) for one in signature.parameters.values()]
+    return "(" + ", ".join(map(str, plain)) + ")"
 
 
 def _function_of(attribute: object) -> object:
