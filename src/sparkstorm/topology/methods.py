@@ -7,11 +7,12 @@ would silently not be done.
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from functools import partial, partialmethod
 from types import FunctionType, UnionType
 from typing import Any, Union, get_args, get_origin
 
-__all__ = ["is_async", "lazy_methods", "misfit_methods"]
+from sparkstorm.components.functions import called_function, fits, names_of, signature_of
+
+__all__ = ["lazy_methods", "misfit_methods"]
 
 _EMITTING = {"execute", "execute_window", "finish_batch", "next_tuple"}
 """The methods in which a user may think of yield as a way to emit."""
@@ -34,7 +35,7 @@ def lazy_methods(given: object) -> Iterator[str]:
     ["ack is async: only a bolt's execute may be"]
     """
     for name, promised in sorted(_promises(type(given)).items()):
-        function = _function_of(inspect.getattr_static(given, name))
+        function = called_function(inspect.getattr_static(given, name))
         results = _results(promised)
         is_generator = inspect.isgeneratorfunction(function) and not results & _ITERABLE
         if is_generator or inspect.isasyncgenfunction(function):
@@ -60,21 +61,10 @@ def misfit_methods(given: object) -> Iterator[str]:
         found = inspect.getattr_static(given, name)
         if found is promised or isinstance(found, property):  # asking a property would run it
             continue
-        takes = _signature(getattr(given, name, None))
-        called = _signature(promised.__get__(given))
-        if takes is not None and called is not None and not _fits(called, takes):
-            yield f"{name} takes {_names(takes)}, but is called with {_names(called)}"
-
-
-def is_async(function: object) -> bool:
-    """Whether a call of a function gives something to be awaited.
-
-    >>> async def choose() -> None: ...
-    >>> is_async(choose), is_async(partial(choose)), is_async(len)
-    (True, True, False)
-    """
-    found = _function_of(function)
-    return inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found)
+        takes = signature_of(getattr(given, name, None))
+        called = signature_of(promised.__get__(given))
+        if takes is not None and called is not None and not fits(called, takes):
+            yield f"{name} takes {names_of(takes)}, but is called with {names_of(called)}"
 
 
 def _promises(kind: type) -> dict[str, Callable[..., Any]]:
@@ -88,52 +78,6 @@ def _promises(kind: type) -> dict[str, Callable[..., Any]]:
                 if isinstance(method, FunctionType) and not name.startswith("_")
             }
     return found
-
-
-def _signature(method: object) -> inspect.Signature | None:
-    """Return the parameters of a method; None if Python cannot tell them."""
-    try:
-        # A decorator may give its function more arguments than it takes itself.
-        return inspect.signature(method, follow_wrapped=False)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return None
-
-
-def _fits(called: inspect.Signature, takes: inspect.Signature) -> bool:
-    """Whether a call with all promised arguments reaches a method."""
-    parameters = called.parameters.values()
-    by_name = {one.name: one for one in parameters if one.kind is one.KEYWORD_ONLY}
-    by_place = [one for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
-    try:
-        takes.bind(*by_place, **by_name)
-    except TypeError:
-        return False
-    return True
-
-
-def _names(signature: inspect.Signature) -> str:
-    """Return parameters without types and defaults, as text."""
-    empty = inspect.Parameter.empty
-    plain = [one.replace(annotation=empty, default=empty) for one in signature.parameters.values()]
-    return "(" + ", ".join(map(str, plain)) + ")"
-
-
-def _function_of(attribute: object) -> object:
-    """Return the function that a call reaches, behind what binds its first arguments."""
-    while True:
-        match attribute:
-            case staticmethod() | classmethod():
-                attribute = attribute.__func__
-            case partial() | partialmethod():
-                attribute = attribute.func
-            case FunctionType():
-                return attribute
-            case _:
-                # Any other callable is an object with a __call__; a property is no such object.
-                call = inspect.getattr_static(type(attribute), "__call__", None)
-                if not isinstance(call, FunctionType):
-                    return attribute
-                attribute = call
 
 
 def _results(promised: Callable[..., Any]) -> set[Any]:
