@@ -61,10 +61,9 @@ class Shell:
                 folder is not there.
         """
         words = _words(command)
-        given: Mapping[object, object] = dict(env or {})
-        for name, value in given.items():
-            if not isinstance(name, str) or not isinstance(value, str):
-                raise TopologyError(f"env takes texts: {name!r} has the value {value!r}")
+        for pair in (env or {}).items():
+            if not all(isinstance(part, str) for part in pair):
+                raise TopologyError(f"env takes texts: {pair[0]!r} has the value {pair[1]!r}")
         if isinstance(serializer, str):
             if serializer not in _SERIALIZERS:
                 known = ", ".join(_SERIALIZERS)
