@@ -141,8 +141,8 @@ class Screen:
             letters_at: the options that lead to the dead letters.
             at_end: whether the sources had nothing more.
         """
-        spouts = [spec.id for spec in self._topology.spouts]
-        self.err.print(summary_table(name, statistics, self.secs, spouts, at_end=at_end))
+        table = summary_table(name, statistics, self.secs, self._topology, at_end=at_end)
+        self.err.print(table)
         for spout, partitions in sorted(statistics.partitions.items()):
             if partitions:
                 self.err.print(partition_table(spout, partitions))
