@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 import sparkstorm as ss
-from sparkstorm.cli.screen import Screen, progress_text
+from sparkstorm.cli.screen import Rate, Screen, progress_text
 from sparkstorm.cli.summary import summary_facts, summary_table
 from sparkstorm.metrics import Statistics, TaskMetrics
 from sparkstorm.planning.plan import StreamKey
@@ -91,3 +91,20 @@ def test_batches_that_were_rolled_back_are_counted() -> None:
     """Whoever asked for exactly once wants to know what it cost."""
     table = summary_table("words", Statistics(acked=7, batches=3, rollbacks=2), 1.0, words())
     assert "in 3 batches (2 rollbacks) and 1.0 s" in str(table.caption)
+
+
+@pytest.mark.parametrize("every_secs", [0.2, 4.0, 10.0])
+def test_the_rate_is_right_however_often_somebody_looks(every_secs: float) -> None:
+    """Without a terminal a line comes every ten seconds."""
+    rate = Rate()
+    found = [rate.update(look * every_secs, round(look * every_secs * 100)) for look in range(30)]
+    assert found[0] == 0
+    assert found[1:] == pytest.approx([100] * 29)
+
+
+def test_the_rate_falls_when_nothing_comes() -> None:
+    """Old counts are forgotten after five seconds."""
+    rate = Rate()
+    for now in range(20):
+        last = rate.update(float(now), min(now, 10) * 100)
+    assert last == 0
