@@ -22,7 +22,7 @@ def test_the_rows_stay_in_java(spark: Any) -> None:
     try:
         warm_workers(spark)
     finally:
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     for thread in set(threading.enumerate()) - before:
         if thread.name == "sparkstorm-warm-up":
             thread.join()
