@@ -1,6 +1,6 @@
 """The bookkeeper: settles committed batches by the ledger, and gives sources their verdicts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import final
 
 from sparkstorm.acking.ledger import Ledger, Verdicts
@@ -16,7 +16,7 @@ from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.metrics import Statistics, Window
 from sparkstorm.sources.sources import Sources
-from sparkstorm.tasks.report import Report, log_line
+from sparkstorm.tasks.report import LogLine, Report, log_line
 
 __all__ = ["Bookkeeper"]
 
@@ -25,8 +25,8 @@ __all__ = ["Bookkeeper"]
 class Bookkeeper:
     """Keeps the accounts of messages: open roots, verdicts, counters.
 
-    Not thread-safe, but for :meth:`tell_taps`. A verdict is final, so each round asks the journal
-    first whether this driver still holds the checkpoint.
+    Not thread-safe, but for :meth:`tell_taps` and :meth:`tell_lines`. A verdict is final, so each
+    round asks the journal first whether this driver still holds the checkpoint.
 
     Args:
         ledger: the open roots.
@@ -128,9 +128,15 @@ class Bookkeeper:
         """Hand out tapped tuples; to be called without a lock, since a tap may block."""
         self._taps.tell()
 
-    def tell_lines(self, reports: Sequence[Report]) -> None:
-        """Log the lines of tasks at once, whatever becomes of their batch."""
-        for line in self._sources.addressed(line for report in reports for line in report.lines):
+    def hear_lines(self, reports: Sequence[Report]) -> list[LogLine]:
+        """Return the lines of tasks with their messages, for :meth:`tell_lines`."""
+        lines = list(self._sources.addressed(one for report in reports for one in report.lines))
+        self._chronicle.lines.hear(lines)
+        return lines
+
+    def tell_lines(self, lines: Iterable[LogLine]) -> None:
+        """Log lines of tasks; to be called without a lock, since a handler may block."""
+        for line in lines:
             log_line(line)
 
     def statistics(self) -> Statistics:

@@ -175,7 +175,7 @@ class Coordinator:
     def info(self, number: int) -> BatchInfo:
         """Return the facts for the tasks of a planned batch."""
         with self._lock:
-            return self._batches[number].info
+            return replace(self._batches[number].info, levels=self.inquiry.levels.known)
 
     def leave_out(
         self, number: int, excluded: Sequence[RootRange], poisons: Mapping[int, str]
@@ -203,7 +203,9 @@ class Coordinator:
             SparkstormError: a fault of the user's that must stop the topology.
             BatchError: the outcome is not whole, or cannot be brought in line with the state.
         """
-        self._bookkeeper.tell_lines(result.reports)
+        with self._lock:
+            lines = self._bookkeeper.hear_lines(result.reports)
+        self._bookkeeper.tell_lines(lines)  # at once, whatever becomes of the batch
         with self._lock:
             batch = self._batches[number]
             wait = self._judge(batch, result)
