@@ -11,6 +11,7 @@ from sparkstorm.batches.events.ended_roots import EndedRoots
 from sparkstorm.batches.events.taps import Taps
 from sparkstorm.batches.journal import Journal
 from sparkstorm.batches.messages.inquiry import Inquiry
+from sparkstorm.batches.messages.observer import Observer
 from sparkstorm.batches.meter import Meter
 from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
@@ -127,6 +128,10 @@ class Bookkeeper:
     def tell_taps(self) -> None:
         """Hand out tapped tuples; to be called without a lock, since a tap may block."""
         self._taps.tell()
+
+    def observe(self, observer: Observer) -> None:
+        """Tell an observer of batches and messages from now on."""
+        self._meter.observer = self._chronicle.observer = observer
 
     def hear_lines(self, reports: Sequence[Report]) -> list[LogLine]:
         """Return the lines of tasks with their messages, for :meth:`tell_lines`."""

@@ -74,6 +74,7 @@ class Coordinator:
         self._sources = sources
         self._agenda = agenda
         self._bookkeeper = bookkeeper
+        self.observe = bookkeeper.observe
         self.inquiry = bookkeeper.inquiry
         """Tells people of messages, under the coordinator's lock."""
         self._handover = handover

@@ -12,6 +12,7 @@ from sparkstorm.acking.ledger import Verdicts
 from sparkstorm.acking.tally import RootRange
 from sparkstorm.batches.messages.kept import Attempt, Kept
 from sparkstorm.batches.messages.lines import MessageLines
+from sparkstorm.batches.messages.observer import Observer
 from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.sources.sources import Sources
 from sparkstorm.sources.unfinished import Named
@@ -46,6 +47,7 @@ class Chronicle:
 
     def __init__(self, sources: Sources, limit: int) -> None:
         self.lines = MessageLines()
+        self.observer: Observer | None = None
         self._sources = sources
         self._limit = limit
         self._kept: OrderedDict[str, Kept] = OrderedDict()
@@ -124,10 +126,12 @@ class Chronicle:
             kept, attempt = self._watched.pop(root)
             attempt.end("acked", now)
             kept.state = "acked"
+            self._tell(kept.named, attempt)
         whys = _some_of(verdicts.failed, _among(self._watched, verdicts.failed.roots))
         for root, why in whys.items():
-            attempt = self._watched.pop(root)[1]
+            kept, attempt = self._watched.pop(root)
             attempt.end(why.reason.value, now, why)
+            self._tell(kept.named, attempt)
         others = verdicts.failed.select(
             ~np.isin(verdicts.failed.roots, np.array([*whys], np.uint64))
         )
@@ -139,6 +143,11 @@ class Chronicle:
             attempt = self._keep(named).begin(batch, named.since, named.attempt)
             attempt.lines = self.lines.of(root)
             attempt.end(whys[root].reason.value, now, whys[root])
+            self._tell(named, attempt)
+
+    def _tell(self, named: Named, attempt: Attempt) -> None:
+        if self.observer is not None:
+            self.observer.attempt_ended(named, attempt.view())
 
     def _keep(self, named: Named) -> Kept:
         kept = self._kept.get(named.id)
