@@ -406,7 +406,7 @@ class NodeView:
     """A tuple of a tree.
 
     Attributes:
-        id: the tuple's edge id; the first tuple's is that of its tree.
+        id: names the tuple within its tree.
         parents: the tuples that it is anchored to.
         source: the component that emitted it.
         source_task: that component's task.
