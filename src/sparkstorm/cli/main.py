@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from sparkstorm._version import __version__, is_compiled
+from sparkstorm.cli.debug.app import EPILOG, debug
 from sparkstorm.cli.edge import edge
 from sparkstorm.cli.letters import app as letters_app
 from sparkstorm.cli.state import app as state_app
@@ -261,6 +262,7 @@ def multilang(
         raise typer.Exit(serve_component(target, arguments or (), serializer))
 
 
+app.command(epilog=EPILOG)(debug)
 app.add_typer(letters_app.app)
 app.add_typer(state_app.app)
 

@@ -1,0 +1,43 @@
+"""The chosen component: can a debugger stop in it?"""
+
+from sparkstorm.cli.loading import Loaded
+from sparkstorm.dead_letters.letter import DeadLetter
+from sparkstorm.errors import ConfigError
+from sparkstorm.multilang.shell_bolt import ShellBolt
+
+__all__ = ["check_component"]
+
+
+def check_component(loaded: Loaded, letter: DeadLetter, component: str) -> None:
+    """Refuse components whose code a debugger cannot show, or that would write outside.
+
+    Raises:
+        ConfigError: names the component and the mend.
+    """
+    if not component:
+        raise ConfigError(
+            f"the dead letter {letter.id} names no component ({letter.failure.reason.value}): "
+            f"choose the bolt to stop in with --break COMPONENT"
+        )
+    spec = loaded.topology.components.get(component)
+    if spec is None:
+        known = ", ".join(spec.id for spec in loaded.topology.bolts)
+        raise ConfigError(
+            f"the topology has no component {component!r}: choose another with --break; its bolts "
+            f"are {known}"
+        )
+    if spec.is_spout:
+        raise ConfigError(
+            f"{component!r} is a spout: a dead letter begins behind its spout, so choose a bolt "
+            f"with --break"
+        )
+    if isinstance(spec.component, ShellBolt):
+        raise ConfigError(
+            f"{component!r} is a shell bolt: its code runs in a child process, where no "
+            f"debugger of Python's can stop. Log there, or stop in a bolt before with --break"
+        )
+    if type(spec.component).__module__.startswith("sparkstorm.kafka"):
+        raise ConfigError(
+            f"{component!r} writes to Kafka, and debug writes nothing: stop in a bolt before with "
+            f"--break"
+        )

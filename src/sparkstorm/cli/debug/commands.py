@@ -1,0 +1,219 @@
+"""The work of ``sparkstorm debug``: find the letter, find the failing call, stop in it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from sparkstorm.checkpoint.manifest import Manifest
+from sparkstorm.cli.debug.chosen import check_component
+from sparkstorm.cli.debug.committed import CommittedState
+from sparkstorm.cli.debug.debuggers import DebugEnded, Debugger, Stopper, find_debugger
+from sparkstorm.cli.debug.pytest_file import PytestFile
+from sparkstorm.cli.letters.commands import LetterOptions, find, open_stores
+from sparkstorm.cli.loading import Loaded, load
+from sparkstorm.cli.settings import parse_settings
+from sparkstorm.cli.terminal import say
+from sparkstorm.dead_letters.letter import DeadLetter
+from sparkstorm.errors import ComponentError, ConfigError
+from sparkstorm.local.failing_call import CallPlace, FailingCall
+from sparkstorm.local.one_message import Ending, OneMessage
+from sparkstorm.state.stores import MemoryStore
+from sparkstorm.testing.messages import plan_for_one
+from sparkstorm.texts.user_errors import message_of, place_of
+
+__all__ = ["DebugOptions", "debug_letter"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebugOptions:
+    """The options of the command line."""
+
+    letter: str
+    target: str
+    args: Sequence[str] = ()
+    settings: Sequence[str] = ()
+    topology: str | None = None
+    checkpoint: str | None = None
+    folder: Path | None = None
+    stop_in: str | None = None
+    with_state: bool = True
+    pdbcls: str | None = None
+    port: int | None = None
+    test: Path | None = None
+    verbose: bool = False
+
+
+def debug_letter(options: DebugOptions) -> None:
+    """Run a dead letter's message up to the call that fails, and stop in the call.
+
+    1. find the letter, and load the topology
+    2. run the message once to find the failing call
+    3. write the test, if one is wanted
+    4. else run the message again, up to the call, and stop there
+
+    Raises:
+        ConfigError: the letter does not fit the topology, or its code is in no bolt of Python.
+    """
+    # Made now: a debugger that is missing should not show after seconds.
+    find_debugger(options.pdbcls, options.port)
+    loaded = load(options.target, options.args)
+    letter, manifest = _letter(options)
+    component = options.stop_in or letter.failure.component
+    check_component(loaded, letter, component)
+    with _state(options, manifest) as open_store:
+        one = _one_message(options, loaded, letter, manifest, component, open_store)
+        failing, ending = _find(one)
+    if options.test is not None:
+        _write_test(options, loaded, letter, component, failing)
+        return
+    place = _place(options, letter, failing, ending, component)
+    if place is not None:
+        _say_where(letter, failing, ending, place)
+        _stop(one, place, lambda: find_debugger(options.pdbcls, options.port))
+
+
+def _letter(options: DebugOptions) -> tuple[DeadLetter, Manifest | None]:
+    choice = LetterOptions(
+        ids=[options.letter],
+        topology=options.topology,
+        checkpoint=options.checkpoint,
+        folder=options.folder,
+    )
+    with open_stores(choice) as stores:
+        found = find(stores, choice)[0]
+        manifest = None if options.checkpoint is None else Manifest.read(found.store.files)
+        return found.letters[0], manifest
+
+
+@contextmanager
+def _state(
+    options: DebugOptions, manifest: Manifest | None
+) -> Iterator[Callable[[str], MemoryStore] | None]:
+    if options.checkpoint is None or manifest is None or not options.with_state:
+        yield None
+        return
+    committed = CommittedState(options.checkpoint, manifest, verbose=options.verbose)
+    with committed.opened():
+        yield committed.store
+
+
+def _one_message(
+    options: DebugOptions,
+    loaded: Loaded,
+    letter: DeadLetter,
+    manifest: Manifest | None,
+    component: str,
+    open_store: Callable[[str], MemoryStore] | None,
+) -> OneMessage:
+    plan = plan_for_one(
+        loaded.topology,
+        parse_settings(options.settings, loaded.settings),
+        name=letter.topology,
+        partitions=2 if manifest is None else manifest.partitions,
+    )
+    return OneMessage(plan, letter, until=component, open_store=open_store)
+
+
+def _find(one: OneMessage) -> tuple[FailingCall, Ending]:
+    """Run the message; an error that would stop a topology is also a failing call."""
+    failing = FailingCall(writes=False)
+    try:
+        return failing, one.run(failing)
+    except ComponentError:
+        if failing.error is None:
+            raise
+        return failing, Ending()
+
+
+def _place(
+    options: DebugOptions,
+    letter: DeadLetter,
+    failing: FailingCall,
+    ending: Ending,
+    component: str,
+) -> CallPlace | None:
+    """Return the call to stop in; None if the message does not fail any more."""
+    place = failing.place
+    if place is None and ending.failure is not None:
+        place = failing.first.get(ending.failure.component)
+    if options.stop_in is not None and (place is None or place.component != options.stop_in):
+        place = failing.first.get(options.stop_in)
+        if place is None:
+            raise ConfigError(
+                f"no tuple of the message reaches {options.stop_in!r}: choose another component "
+                f"with --break"
+            )
+    if place is None:
+        say(f"dead letter {letter.id} does not fail any more: {_fate(ending, component)}")
+    return place
+
+
+def _fate(ending: Ending, component: str) -> str:
+    if ending.is_open:
+        return (
+            f"{component!r} or a bolt before holds it for a later batch. --break COMPONENT stops "
+            f"all the same"
+        )
+    return (
+        f"it passes {component!r} (components behind did not run). Replay it with sparkstorm "
+        f"dead-letters replay"
+    )
+
+
+def _say_where(letter: DeadLetter, failing: FailingCall, ending: Ending, place: CallPlace) -> None:
+    why = "the message does not fail here now"
+    if failing.place == place and failing.error is not None:
+        why = f"{message_of(failing.error)}{place_of(failing.error)}"
+    elif place.method == "write":
+        why = "it has not been called: it writes for real as soon as you go on"
+    elif ending.failure is not None and ending.failure.component == place.component:
+        why = ending.failure.message
+    say(f"dead letter {letter.id} in {place.component} (task {place.task}): {why}", err=True)
+    say(
+        f"Stopping at the beginning of {place.method}; c goes on to the error, q ends. Nothing is "
+        f"committed or acked",
+        err=True,
+    )
+
+
+def _stop(one: OneMessage, place: CallPlace, make_debugger: Callable[[], Debugger]) -> None:
+    stopper = Stopper(place, make_debugger)
+    try:
+        one.run(stopper)
+    except DebugEnded:
+        return
+    except ComponentError:
+        if stopper.reached:
+            return
+        raise
+    raise ConfigError(
+        f"the message took another way this time, and did not come to {place.component!r}: its "
+        f"bolts do not do the same twice. Stop elsewhere with --break"
+    )
+
+
+def _write_test(
+    options: DebugOptions,
+    loaded: Loaded,
+    letter: DeadLetter,
+    component: str,
+    failing: FailingCall,
+) -> None:
+    assert options.test is not None  # noqa: S101 - the caller has looked
+    until = failing.place.component if failing.place is not None else component
+    test = PytestFile(
+        path=options.test,
+        letter=letter,
+        loaded=loaded,
+        target=options.target,
+        args=options.args,
+        settings=options.settings,
+        until=until,
+    )
+    for path in test.write():
+        say(f"wrote {path}")
+    if failing.place is None:
+        say("the message does not fail any more, so the test passes already", err=True)

@@ -1,0 +1,59 @@
+"""The committed state of a checkpoint, read when a task first needs it: Spark takes seconds."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, final
+
+from sparkstorm.checkpoint.manifest import Manifest
+from sparkstorm.cli.spark_log import SparkLog
+from sparkstorm.cli.terminal import say
+from sparkstorm.state.stores import MemoryStore
+
+__all__ = ["CommittedState"]
+
+
+@final
+class CommittedState:
+    """The state of tasks as of the last committed batch.
+
+    Args:
+        checkpoint: the checkpoint folder.
+        manifest: the checkpoint's manifest.
+        verbose: whether to show Spark's messages.
+    """
+
+    def __init__(self, checkpoint: str, manifest: Manifest, *, verbose: bool) -> None:
+        self._checkpoint = checkpoint
+        self._manifest = manifest
+        self._log = SparkLog(manifest.topology, verbose=verbose)
+        self._session: Any = None
+
+    def store(self, task: str) -> MemoryStore:
+        """Return the state of a task, ``component/index``; empty if the checkpoint has none."""
+        component, _, index = task.rpartition("/")
+        kept = self._manifest.state.get(component)
+        if kept is None or int(index) >= kept.tasks:
+            return MemoryStore()
+        from sparkstorm.spark.driver.storage.kept_state import StateReader
+
+        say(f"reading the state of {task} as of the last commit", err=True)
+        reader = StateReader(self._started(), self._checkpoint, self._manifest.stages)
+        return reader.task(component, int(index), has_entries=kept.kind.endswith("rocksdb"))
+
+    @contextmanager
+    def opened(self) -> Iterator["CommittedState"]:
+        """Stop Spark at the end of the block, if it was started."""
+        try:
+            yield self
+        finally:
+            if self._session is not None:
+                self._session.stop()
+            self._log.discard()
+
+    def _started(self) -> Any:
+        from sparkstorm.spark.driver.session import make_session
+
+        if self._session is None:
+            with self._log.opened() as output:
+                self._session = make_session("sparkstorm-debug", "local[2]", output=output)
+        return self._session
