@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import final
+from typing import TypeAlias, final
 
 from sparkstorm.acking.ids import make_root
 from sparkstorm.acking.tally import RootRange
@@ -22,7 +22,10 @@ from sparkstorm.state.stores import MemoryStore
 from sparkstorm.topology.graph import Topology
 from sparkstorm.verdicts import Failure
 
-__all__ = ["Ending", "OneMessage", "way_to"]
+__all__ = ["Ending", "OneMessage", "OpenStore", "way_to"]
+
+OpenStore: TypeAlias = Callable[[str], MemoryStore]
+"""Returns the committed state of a task by its name, ``component/index``."""
 
 
 @final
@@ -45,7 +48,7 @@ class OneMessage:
         plan: the topology's plan, with at least one acker.
         letter: the message.
         until: the last component that gets tuples, with all components before; None for all.
-        open_store: returns the committed state of a task by its name, ``component/index``.
+        open_store: returns the committed state of tasks; without it, state begins empty.
 
     Raises:
         ConfigError: the letter is no message of the topology, or does not reach ``until``.
@@ -57,7 +60,7 @@ class OneMessage:
         letter: DeadLetter,
         *,
         until: str | None = None,
-        open_store: Callable[[str], MemoryStore] | None = None,
+        open_store: OpenStore | None = None,
     ) -> None:
         self.plan = plan if until is None else _only(plan, way_to(plan.topology, until))
         self._stores: dict[str, MemoryStore] = {}

@@ -18,8 +18,7 @@ from sparkstorm.cli.terminal import say
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.errors import ComponentError, ConfigError
 from sparkstorm.local.failing_call import CallPlace, FailingCall
-from sparkstorm.local.one_message import Ending, OneMessage
-from sparkstorm.state.stores import MemoryStore
+from sparkstorm.local.one_message import Ending, OneMessage, OpenStore
 from sparkstorm.testing.messages import plan_for_one
 from sparkstorm.texts.user_errors import message_of, place_of
 
@@ -89,9 +88,7 @@ def _letter(options: DebugOptions) -> tuple[DeadLetter, Manifest | None]:
 
 
 @contextmanager
-def _state(
-    options: DebugOptions, manifest: Manifest | None
-) -> Iterator[Callable[[str], MemoryStore] | None]:
+def _state(options: DebugOptions, manifest: Manifest | None) -> Iterator[OpenStore | None]:
     if options.checkpoint is None or manifest is None or not options.with_state:
         yield None
         return
@@ -106,7 +103,7 @@ def _one_message(
     letter: DeadLetter,
     manifest: Manifest | None,
     component: str,
-    open_store: Callable[[str], MemoryStore] | None,
+    open_store: OpenStore | None,
 ) -> OneMessage:
     plan = plan_for_one(
         loaded.topology,
