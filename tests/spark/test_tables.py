@@ -1,6 +1,7 @@
 """``spark.read.format("sparkstorm")``: a checkpoint as tables, during a run and after."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -118,3 +119,40 @@ def test_a_mistake_is_named(spark: Any, options: dict[str, str], table: str, wor
     with pytest.raises(Exception, match="sparkstorm") as caught:
         spark.read.format("sparkstorm").options(**options).load(table).collect()
     assert words in str(caught.value)
+
+
+def test_the_query_of_the_documentation(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The page shows the very output."""
+    page = (Path(__file__).parents[2] / "docs/dead-letters.md").read_text(encoding="utf-8")
+    page = page.partition("<!-- executed by tests/spark/test_tables.py -->")[2]
+    query, shown = re.findall(r"```(?:python)?\n(.*?)```", page, re.DOTALL)[:2]
+
+    class Parse(ss.BasicBolt):
+        outputs = "n long"
+
+        def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+            collector.emit([int(tup["sentence"])])
+
+    text, where = tmp_path / "in.txt", tmp_path / "checkpoint"
+    builder = ss.TopologyBuilder()
+    builder.set_spout("lines", LinesSpout(text))
+    builder.set_bolt("parse", Parse()).shuffle_grouping("lines")
+    topology = builder.create_topology()
+    text.write_text("1\ntwo\n")
+    run = ss.submit(topology, session=spark, checkpoint=where, name="t", config={"max_retries": 0})
+    with run:
+        assert run.wait_until_drained(PATIENCE_SECS)
+    patient = {"retry_backoff_secs": 3600.0, "retry_backoff_max_secs": 3600.0}
+    with text.open("a") as file:
+        file.write("3\nfour\n")
+    with ss.submit(topology, session=spark, checkpoint=where, name="t", config=patient) as run:
+        wait_until(lambda: run.statistics().failed == 1)
+        run.stop(drain=False)
+    spark.createDataFrame(
+        [(2, "Ann"), (3, "Cid"), (4, "Bob")], "offset bigint, customer string"
+    ).createOrReplaceTempView("customers")
+    spark.catalog.dropTempView("attempts")
+    exec(query, {"spark": spark, "checkpoint": where})  # noqa: S102 - our own text
+    assert capsys.readouterr().out.strip() == shown.strip()
