@@ -113,7 +113,12 @@ def load_component(target: str, arguments: Mapping[str, Any]) -> Any:
 
 
 def _is_file(place: str) -> bool:
-    return place.endswith(".py") or os.sep in place or Path(place).exists()
+    """Whether a place is meant as a path; beside a module, a folder of its name holds data."""
+    path = Path(place)
+    if place.endswith(".py") or os.sep in place or path.is_file():
+        return True
+    is_module = Path(f"{place}.py").is_file() or (path / "__init__.py").is_file()
+    return path.is_dir() and not is_module
 
 
 def _module_of(place: str) -> tuple[Path, ModuleType]:

@@ -9,6 +9,7 @@ from sparkstorm._version import __version__, is_compiled
 from sparkstorm.cli.debug.app import EPILOG, debug
 from sparkstorm.cli.edge import edge
 from sparkstorm.cli.letters import app as letters_app
+from sparkstorm.cli.running.app import add_commands
 from sparkstorm.cli.state import app as state_app
 from sparkstorm.cli.terminal import bear_any_text, say
 
@@ -262,6 +263,7 @@ def multilang(
         raise typer.Exit(serve_component(target, arguments or (), serializer))
 
 
+add_commands(app)
 app.command(epilog=EPILOG)(debug)
 app.add_typer(letters_app.app)
 app.add_typer(state_app.app)

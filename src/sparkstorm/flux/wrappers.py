@@ -1,15 +1,17 @@
 """What Flux brings along: shell components by their arguments, and a bolt that logs."""
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
 from sparkstorm.components.bolt import BasicBolt
 from sparkstorm.components.collector import BasicCollector
 from sparkstorm.multilang import ShellBolt, ShellSpout
+from sparkstorm.texts.logs import logger_of
 from sparkstorm.tuples import Tuple
 
 __all__ = ["FluxShellBolt", "FluxShellSpout", "LogInfoBolt", "shell_bolt", "shell_spout"]
+
+_logger = logger_of(__name__)
 
 
 class LogInfoBolt(BasicBolt):
@@ -17,7 +19,7 @@ class LogInfoBolt(BasicBolt):
 
     def execute(self, tup: Tuple, collector: BasicCollector) -> None:
         """Log a tuple."""
-        logging.getLogger(__name__).info("%s", tup)
+        _logger.info("%s", tup)
 
 
 class _Streams:

@@ -7,12 +7,15 @@ views of people.
 import contextlib
 import io
 import logging
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import final
 
+from sparkstorm.control.views import NodeView
 from sparkstorm.metrics import TaskMetrics
 from sparkstorm.texts.logs import logger_of
+from sparkstorm.texts.showing import indented, visible
 
 __all__ = ["LINES", "LogLine", "Report", "capture_prints", "log_line", "newest"]
 
@@ -50,10 +53,34 @@ def log_line(line: LogLine) -> None:
     """Log a component's line in the driver, by the logger ``sparkstorm.topology.COMPONENT``.
 
     A printed line has the level INFO. Handlers find the whole :class:`LogLine` as ``record.line``.
+    Without any handler the line goes to stderr.
     """
     level = logging.getLevelNamesMapping().get(line.level.upper(), logging.INFO)
     logger = logger_of(f"{LINES}.{line.component}" if line.component else LINES)
-    logger.log(level, "%s", line.text, extra={"trace": line.trace, "line": line})
+    if logger.hasHandlers():
+        logger.log(level, "%s", line.text, extra={"trace": line.trace, "line": line})
+    elif level >= _least_level(logger):
+        _show(line)
+
+
+def _least_level(logger: logging.Logger) -> int:
+    """Return the level that the program set; the root's default would hide whatever is printed."""
+    while logger.parent is not None:
+        if logger.level:
+            return logger.level
+        logger = logger.parent
+    return logging.INFO
+
+
+def _show(line: LogLine) -> None:
+    """Write a line for a program that sets up no logging; Python itself shows warnings alone."""
+    text = f"{visible(line.component)}: " if line.component else ""
+    text += visible(line.text)
+    if line.trace:
+        text += f"\n{indented(line.trace)}"
+    with contextlib.suppress(OSError):  # nobody may read stderr any more
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
 
 
 @final
@@ -62,6 +89,7 @@ class Report:
     """A task's report on a batch; a spout task's report on a load (``lane``).
 
     Attributes:
+        traces: tuples of traced roots, each with its root.
         dropped: the number of lines beyond the bounds.
         room: the characters left for lines.
     """
@@ -71,6 +99,7 @@ class Report:
     lane: int = 0
     metrics: TaskMetrics = field(default_factory=TaskMetrics)
     lines: list[LogLine] = field(default_factory=list)
+    traces: list[tuple[int, NodeView]] = field(default_factory=list)
     dropped: int = 0
     room: int = _MAX_CHARS
 

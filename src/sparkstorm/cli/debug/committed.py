@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any, final
 
 from sparkstorm.checkpoint.manifest import Manifest
-from sparkstorm.cli.spark_log import SparkLog
+from  import SparkLog
 from sparkstorm.cli.terminal import say
 from sparkstorm.state.stores import MemoryStore
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,7 +18,6 @@ from pyspark.sql import SparkSession
 from sparkstorm.errors import ConfigError, EnvironmentFault
 from sparkstorm.java import find_java, is_hotspot
 from sparkstorm.spark.driver.class_archive import ClassArchive
-from sparkstorm.spark.driver.spark_output import filtered_stderr
 from sparkstorm.spark.internals import (
     LOCAL_FILE_MANAGER,
     ROCKSDB_PROVIDER,
@@ -97,8 +96,8 @@ def make_session(
         name: the application's name.
         master: where Spark runs.
         conf: more settings of Spark, which have the last word.
-        output: gets the messages of Spark's JVM and its processes; None for stderr, without those
-            of every start.
+        output: gets the messages of Spark's JVM and its processes; None for stdout and
+            stderr.
 
     Raises:
         EnvironmentFault: Java is missing or too old, or its temporary files have too long a path.
@@ -145,9 +144,8 @@ def java_options(java: str) -> list[str]:
 
 def _started(conf: SparkConf, output: IO[bytes] | None) -> SparkSession:
     """Start the JVM, in a session of its own: a signal to our process group is ours alone."""
-    with filtered_stderr() if output is None else nullcontext(output) as lines:
-        streams = {"start_new_session": True, "stdout": lines, "stderr": lines}
-        return _launched(conf, streams)
+    streams = {"start_new_session": True, "stdout": output, "stderr": output}
+    return _launched(conf, streams)
 
 
 def _launched(conf: SparkConf, streams: Mapping[str, Any]) -> SparkSession:
