@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any, final
 
 from sparkstorm.checkpoint.manifest import Manifest
-from  import SparkLog
+from sparkstorm.checkpoint.spark_messages import SparkMessages
 from sparkstorm.cli.terminal import say
 from sparkstorm.state.stores import MemoryStore
 
@@ -25,7 +25,7 @@ class CommittedState:
     def __init__(self, checkpoint: str, manifest: Manifest, *, verbose: bool) -> None:
         self._checkpoint = checkpoint
         self._manifest = manifest
-        self._log = SparkLog(manifest.topology, verbose=verbose)
+        self._messages = SparkMessages(shown=verbose)
         self._session: Any = None
 
     def store(self, task: str) -> MemoryStore:
@@ -43,17 +43,17 @@ class CommittedState:
     @contextmanager
     def opened(self) -> Iterator["CommittedState"]:
         """Stop Spark at the end of the block, if it was started."""
-        try:
-            yield self
-        finally:
-            if self._session is not None:
-                self._session.stop()
-            self._log.discard()
+        with self._messages:
+            try:
+                yield self
+            finally:
+                if self._session is not None:
+                    self._session.stop()
 
     def _started(self) -> Any:
         from sparkstorm.spark.driver.session import make_session
 
         if self._session is None:
-            with self._log.opened() as output:
+            with self._messages.opened() as output:
                 self._session = make_session("sparkstorm-debug", "local[2]", output=output)
         return self._session
