@@ -46,7 +46,8 @@ def sparkstorm(*args: str | Path, answers: str = "") -> subprocess.CompletedProc
     )
 
 
-@pytest.mark.parametrize("backend", ["memory", pytest.param("rocksdb", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["memory", "rocksdb"])
 def test_the_breakpoint_has_the_state_of_the_last_commit(tmp_path: Path, backend: str) -> None:
     """Without the state the message passes; and neither look changes the checkpoint's letters."""
     target, args = tmp_path / "words.py", ("--", tmp_path / "in.txt", backend)

@@ -42,6 +42,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(p): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
+@pytest.mark.slow  # the query of the documentation is its quick sibling
 def test_a_checkpoint_as_tables(spark: Any, tmp_path: Path) -> None:
     """One line becomes a letter, one waits for a retry, one is held; the others are done."""
     register(spark)

@@ -16,7 +16,7 @@ from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.topology.graph import Topology
 from sparkstorm.verdicts import Failure, Reason
 
-__all__ = ["MessageFailed", "plan_for_one", "read_payload", "run_message"]
+__all__ = ["MessageFailed", "letter_of", "plan_for_one", "read_payload", "run_message"]
 
 
 class MessageFailed(AssertionError):
@@ -70,7 +70,7 @@ def run_message(
     ValueError: invalid literal for int() with base 10: 'two'
     """
     __tracebackhide__ = True
-    letter = _letter(spout, payload, stream, direct)
+    letter = letter_of(spout, payload, stream=stream, direct=direct)
     failing = FailingCall()
     ending = OneMessage(plan_for_one(topology, config), letter, until=until).run(failing)
     if ending.failure is not None:
@@ -105,9 +105,14 @@ def plan_for_one(
     return make_plan(topology, name=name, config=config, partitions=partitions)
 
 
-def _letter(
-    spout: str, payload: Mapping[str, Any], stream: str, direct: tuple[str, int] | None
+def letter_of(
+    spout: str,
+    payload: Mapping[str, Any],
+    *,
+    stream: str = DEFAULT_STREAM,
+    direct: tuple[str, int] | None = None,
 ) -> DeadLetter:
+    """Return a letter with a payload, as if a first attempt had failed."""
     return DeadLetter(
         id="of a test",
         topology="local",

@@ -57,7 +57,7 @@ def debug_letter(options: DebugOptions) -> None:
         ConfigError: the letter does not fit the topology, or its code is in no bolt of Python.
     """
     # Made now: a debugger that is missing should not show after seconds.
-    find_debugger(options.pdbcls, options.port)
+    hint = find_debugger(options.pdbcls, options.port).hint
     loaded = load(options.target, options.args)
     letter, manifest = _letter(options)
     component = options.stop_in or letter.failure.component
@@ -71,6 +71,8 @@ def debug_letter(options: DebugOptions) -> None:
     place = _place(options, letter, failing, ending, component)
     if place is not None:
         _say_where(letter, failing, ending, place)
+        way = f"Stopping at the beginning of {place.method}; {hint}"
+        say(f"{way}. Nothing is committed or acked", err=True)
         _stop(one, place, lambda: find_debugger(options.pdbcls, options.port))
 
 
@@ -169,11 +171,6 @@ def _say_where(letter: DeadLetter, failing: FailingCall, ending: Ending, place: 
     elif ending.failure is not None and ending.failure.component == place.component:
         why = ending.failure.message
     say(f"dead letter {letter.id} in {place.component} (task {place.task}): {why}", err=True)
-    say(
-        f"Stopping at the beginning of {place.method}; c goes on to the error, q ends. Nothing is "
-        f"committed or acked",
-        err=True,
-    )
 
 
 def _stop(one: OneMessage, place: CallPlace, make_debugger: Callable[[], Debugger]) -> None:

@@ -25,7 +25,13 @@ class DebugEnded(BaseException):
 
 
 class Debugger(Protocol):
-    """Stops in the user's code."""
+    """Stops in the user's code.
+
+    Attributes:
+        hint: how to go on, for people.
+    """
+
+    hint: str
 
     def enter(self) -> None:
         """Stop at the next line of user code in this thread."""
@@ -47,6 +53,8 @@ class PdbDebugger:
     Args:
         kind: the class.
     """
+
+    hint = "c goes on to the error, q ends"
 
     def __init__(self, kind: Callable[..., Any] = pdb.Pdb) -> None:
         try:
@@ -80,6 +88,8 @@ class DebugpyDebugger:
         EnvironmentFault: debugpy is not installed.
     """
 
+    hint = "step into the call"
+
     def __init__(self, port: int) -> None:
         try:
             self._debugpy: Any = importlib.import_module("debugpy")
@@ -106,8 +116,7 @@ class DebugpyDebugger:
         """Do nothing: the editor goes with the process."""
 
     def post_mortem(self, error: BaseException) -> None:
-        """Say the error: debugpy itself has no post mortem."""
-        say(f"{message_of(error)}{place_of(error)}", err=True)
+        """Do nothing: debugpy has no post mortem, but stops at raised errors if asked to."""
 
 
 def find_debugger(pdbcls: str | None, port: int | None) -> Debugger:
