@@ -69,3 +69,9 @@ def test_the_breakpoint_has_the_state_of_the_last_commit(tmp_path: Path, backend
     empty = sparkstorm("debug", letter, target, "--no-state", *place, *args)
     assert "does not fail any more" in empty.stdout, empty.stderr
     assert sparkstorm("dead-letters", "list", "--json", *place).stdout.splitlines() == [line]
+
+    file = tmp_path / "test_third.py"
+    wrote = sparkstorm("debug", letter, target, "--test", file, *place, *args)
+    assert wrote.returncode == 0, wrote.stderr
+    assert "state={" in file.read_text()
+    assert "passes already" not in wrote.stderr

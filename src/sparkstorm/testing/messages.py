@@ -8,15 +8,25 @@ from typing import Any
 from sparkstorm.components.committer import CommitterBolt
 from sparkstorm.config import Config
 from sparkstorm.dead_letters.letter import DeadLetter
+from sparkstorm.errors import ConfigError
 from sparkstorm.local.failing_call import FailingCall
-from sparkstorm.local.one_message import OneMessage
+from sparkstorm.local.one_message import OneMessage, OpenStore
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
+from sparkstorm.state.image import state_of
+from sparkstorm.state.stores import MemoryStore
 from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.topology.graph import Topology
 from sparkstorm.verdicts import Failure, Reason
 
-__all__ = ["MessageFailed", "letter_of", "plan_for_one", "read_payload", "run_message"]
+__all__ = [
+    "MessageFailed",
+    "given_state",
+    "letter_of",
+    "plan_for_one",
+    "read_payload",
+    "run_message",
+]
 
 
 class MessageFailed(AssertionError):
@@ -35,11 +45,12 @@ def run_message(
     until: str | None = None,
     stream: str = DEFAULT_STREAM,
     direct: tuple[str, int] | None = None,
+    state: Mapping[str, Mapping[Any, Any]] | None = None,
     config: Config | None = None,
 ) -> None:
     """Run one message through a topology in this process; raise if the message fails.
 
-    Bolts run for real, with empty state. No spout runs, no committer commits, and nothing is acked
+    Bolts run for real. No spout runs, no committer commits, and nothing is acked
     or kept.
 
     Args:
@@ -49,6 +60,7 @@ def run_message(
         until: the last bolt that gets tuples, with all components before it; None for all bolts.
         stream: the stream of the message.
         direct: on a direct stream, the receiving component and the number of its task, from 0.
+        state: for stateful bolts, the keys and values that each task has before; else none.
         config: the settings.
 
     Raises:
@@ -71,8 +83,8 @@ def run_message(
     """
     __tracebackhide__ = True
     letter = letter_of(spout, payload, stream=stream, direct=direct)
-    failing = FailingCall()
-    ending = OneMessage(plan_for_one(topology, config), letter, until=until).run(failing)
+    failing, plan = FailingCall(), plan_for_one(topology, config)
+    ending = OneMessage(plan, letter, until=until, open_store=given_state(plan, state)).run(failing)
     if ending.failure is not None:
         if failing.error is not None:
             raise failing.error
@@ -103,6 +115,29 @@ def plan_for_one(
     if config.acker_executors == 0:
         config = config.override({"acker_executors": 1})
     return make_plan(topology, name=name, config=config, partitions=partitions)
+
+
+def given_state(plan: Plan, state: Mapping[str, Mapping[Any, Any]] | None) -> OpenStore:
+    """Return the stores of tasks whose bolts begin with these keys and values.
+
+    Raises:
+        ConfigError: a component with state is not stateful.
+    """
+    for component in state or {}:
+        if component not in plan.stateful_components():
+            raise ConfigError(f"{component!r} is no stateful bolt of the topology")
+
+    def open_store(task: str) -> MemoryStore:
+        component, store = task.rpartition("/")[0], MemoryStore()
+        image = state_of(plan, component)
+        image.load(store)
+        for key, value in (state or {}).get(component, {}).items():
+            image.put(key, value)
+        image.write(store, 0, "given")
+        store.commit()
+        return store
+
+    return open_store
 
 
 def letter_of(

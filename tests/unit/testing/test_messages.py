@@ -120,3 +120,27 @@ def test_a_mistake_is_named(
 ) -> None:
     with pytest.raises(ss.ConfigError, match=words):
         run_message(topology, spout, payload, until=until)
+
+
+@pytest.mark.parametrize("backend", ["memory", "rocksdb"])
+def test_a_stateful_bolt_begins_with_the_given_state(backend: str) -> None:
+    """Each run anew, whatever the run before has put."""
+
+    class Count(ss.StatefulBolt):
+        def execute(self, tup: ss.Tuple) -> None:
+            if self.state.add(tup["word"]) > 2:
+                raise ValueError(f"{tup['word']} for the third time")
+            self.collector.ack(tup)
+
+    builder = ss.TopologyBuilder()
+    builder.set_spout("words", ss.spouts.IteratorSpout([], "word string"))
+    bolt = builder.set_bolt("count", Count(), 2).fields_grouping("words", "word")
+    bolt.add_configuration("state_backend", backend)
+    topology = builder.create_topology()
+    run_message(topology, "words", {"word": "a"})
+    for _ in range(2):
+        with pytest.raises(ValueError, match="a for the third time"):
+            run_message(topology, "words", {"word": "a"}, state={"count": {"a": 2}})
+    run_message(topology, "words", {"word": "b"}, state={"count": {"a": 2}})
+    with pytest.raises(ss.ConfigError, match="'words' is no stateful bolt"):
+        run_message(topology, "words", {"word": "b"}, state={"words": {}})

@@ -1,11 +1,26 @@
-"""The chosen component: can a debugger stop in it?"""
+"""The chosen letter, and the chosen component: can a debugger stop in it?"""
 
+from sparkstorm.checkpoint.manifest import Manifest
+from sparkstorm.cli.letters.commands import LetterOptions, find, open_stores
 from sparkstorm.cli.loading import Loaded
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.errors import ConfigError
 from sparkstorm.multilang.shell_bolt import ShellBolt
 
-__all__ = ["check_component"]
+__all__ = ["LetterOptions", "check_component", "find_letter"]
+
+
+def find_letter(options: LetterOptions) -> tuple[DeadLetter, Manifest | None]:
+    """Return the only letter that the options choose, and the manifest of its checkpoint.
+
+    Raises:
+        ConfigError: there is no such letter, or there are several.
+        CheckpointError: there is no such folder.
+    """
+    with open_stores(options) as stores:
+        found = find(stores, options)[0]
+        manifest = None if options.checkpoint is None else Manifest.read(found.store.files)
+        return found.letters[0], manifest
 
 
 def check_component(loaded: Loaded, letter: DeadLetter, component: str) -> None:

@@ -1,17 +1,17 @@
 """The work of ``sparkstorm debug``: find the letter, find the failing call, stop in it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 from sparkstorm.checkpoint.manifest import Manifest
-from sparkstorm.cli.debug.chosen import check_component
+from sparkstorm.cli.debug.chosen import LetterOptions, check_component, find_letter
 from sparkstorm.cli.debug.committed import CommittedState
 from sparkstorm.cli.debug.debuggers import DebugEnded, Debugger, Stopper, find_debugger
 from sparkstorm.cli.debug.pytest_file import PytestFile
-from sparkstorm.cli.letters.commands import LetterOptions, find, open_stores
+from sparkstorm.cli.debug.seen_state import SeenState
 from sparkstorm.cli.loading import Loaded, load
 from sparkstorm.cli.settings import parse_settings
 from sparkstorm.cli.terminal import say
@@ -19,7 +19,7 @@ from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.errors import ComponentError, ConfigError
 from sparkstorm.local.failing_call import CallPlace, FailingCall
 from sparkstorm.local.one_message import Ending, OneMessage, OpenStore
-from sparkstorm.testing.messages import plan_for_one
+from sparkstorm.testing.messages import given_state, plan_for_one
 from sparkstorm.texts.user_errors import message_of, place_of
 
 __all__ = ["DebugOptions", "debug_letter"]
@@ -59,14 +59,22 @@ def debug_letter(options: DebugOptions) -> None:
     # Made now: a debugger that is missing should not show after seconds.
     hint = find_debugger(options.pdbcls, options.port).hint
     loaded = load(options.target, options.args)
-    letter, manifest = _letter(options)
+    letter, manifest = find_letter(
+        LetterOptions(
+            ids=[options.letter],
+            topology=options.topology,
+            checkpoint=options.checkpoint,
+            folder=options.folder,
+        )
+    )
     component = options.stop_in or letter.failure.component
     check_component(loaded, letter, component)
     with _state(options, manifest) as open_store:
-        one = _one_message(options, loaded, letter, manifest, component, open_store)
+        seen = SeenState(open_store)
+        one = _one_message(options, loaded, letter, manifest, component, seen.store)
         failing, ending = _find(one)
     if options.test is not None:
-        _write_test(options, loaded, letter, component, failing)
+        _write_test(options, loaded, letter, component, seen)
         return
     place = _place(options, letter, failing, ending, component)
     if place is not None:
@@ -74,19 +82,6 @@ def debug_letter(options: DebugOptions) -> None:
         way = f"Stopping at the beginning of {place.method}; {hint}"
         say(f"{way}. Nothing is committed or acked", err=True)
         _stop(one, place, lambda: find_debugger(options.pdbcls, options.port))
-
-
-def _letter(options: DebugOptions) -> tuple[DeadLetter, Manifest | None]:
-    choice = LetterOptions(
-        ids=[options.letter],
-        topology=options.topology,
-        checkpoint=options.checkpoint,
-        folder=options.folder,
-    )
-    with open_stores(choice) as stores:
-        found = find(stores, choice)[0]
-        manifest = None if options.checkpoint is None else Manifest.read(found.store.files)
-        return found.letters[0], manifest
 
 
 @contextmanager
@@ -106,6 +101,7 @@ def _one_message(
     manifest: Manifest | None,
     component: str,
     open_store: OpenStore | None,
+    state: Mapping[str, Mapping[Any, Any]] | None = None,
 ) -> OneMessage:
     plan = plan_for_one(
         loaded.topology,
@@ -113,6 +109,7 @@ def _one_message(
         name=letter.topology,
         partitions=2 if manifest is None else manifest.partitions,
     )
+    open_store = open_store or given_state(plan, state)
     return OneMessage(plan, letter, until=component, open_store=open_store)
 
 
@@ -190,14 +187,10 @@ def _stop(one: OneMessage, place: CallPlace, make_debugger: Callable[[], Debugge
 
 
 def _write_test(
-    options: DebugOptions,
-    loaded: Loaded,
-    letter: DeadLetter,
-    component: str,
-    failing: FailingCall,
+    options: DebugOptions, loaded: Loaded, letter: DeadLetter, component: str, seen: SeenState
 ) -> None:
+    """Write the test, and say if the message passes with what a test has of the state."""
     assert options.test is not None  # noqa: S101 - the caller has looked
-    until = failing.place.component if failing.place is not None else component
     test = PytestFile(
         path=options.test,
         letter=letter,
@@ -205,9 +198,12 @@ def _write_test(
         target=options.target,
         args=options.args,
         settings=options.settings,
-        until=until,
+        until=component,
+        state=seen.content(),
     )
     for path in test.write():
         say(f"wrote {path}")
-    if failing.place is None:
-        say("the message does not fail any more, so the test passes already", err=True)
+    one = _one_message(options, loaded, letter, None, component, None, test.state)
+    failing, ending = _find(one)
+    if failing.place is None and ending.failure is None:
+        say("the test passes already: the message does not fail here any more", err=True)

@@ -4,10 +4,10 @@ import ast
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 from sparkstorm.cli.debug.literals import literal, quoted
 from sparkstorm.cli.loading import Loaded
@@ -47,6 +47,7 @@ class PytestFile:
         args: the topology's arguments.
         settings: the settings of the command line.
         until: the last bolt that runs.
+        state: the keys and values of stateful bolts.
     """
 
     path: Path
@@ -56,6 +57,7 @@ class PytestFile:
     args: Sequence[str] = ()
     settings: Sequence[str] = ()
     until: str
+    state: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict)
 
     def write(self) -> list[Path]:
         """Write the file, and the letter's JSON beside it if the payload has no short literal.
@@ -169,11 +171,13 @@ class PytestFile:
             given.append(f"stream={quoted(letter.stream)}")
         if letter.direct is not None:
             given.append(f"direct={literal(letter.direct)}")
+        if self.state:
+            given.append(f"state={literal(dict(self.state), 8, len('state='))}")
         if settings := self._settings():
             given.append(f"config=Config.parse({literal(settings)})")
         name = re.sub(r"\W", "_", letter.id)[:12]
         call = f"    run_message({', '.join(given)})"
-        if len(call) > 88:
+        if len(call) > 88 or "\n" in call:
             call = "    run_message(\n" + "".join(f"        {arg},\n" for arg in given) + "    )"
         head = f"def test_dead_letter_{name}(topology: Topology, payload: dict[str, Any]) -> None:"
         if len(head) > 88:
