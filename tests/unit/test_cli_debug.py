@@ -28,6 +28,7 @@ from sparkstorm.dead_letters import DeadLetter, LetterStore, Unwritable
 
 TOPOLOGY = """
 import sparkstorm as ss
+from sparkstorm.kafka import KafkaBolt
 from sparkstorm.multilang import ShellBolt
 
 
@@ -129,6 +130,8 @@ def topology(args):
         ("shell", ShellBolt("cat", outputs="x string")) if args else ("stage", Stage()),
     ):
         builder.set_bolt(name, bolt).shuffle_grouping("split")
+    kafka = KafkaBolt("t", bootstrap_servers="k:1", value="word")
+    builder.set_bolt("sink", kafka).shuffle_grouping("split")
     builder.set_bolt("behind", Refuse()).shuffle_grouping("wrong")
     return builder
 """
@@ -262,6 +265,19 @@ def test_break_stops_in_a_bolt_that_goes_well(place: Path) -> None:
     assert "execute has returned without an error" in result.stderr
 
 
+def test_another_debugger_is_taken(place: Path) -> None:
+    """Also a class that knows nothing of modules to skip."""
+    (place / "mine.py").write_text(
+        "import pdb\nclass Mine(pdb.Pdb):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.prompt = '(Mine) '\n"
+    )
+    keep(place, letter("parse"))
+    result = debug(place, "parse", "--pdbcls", "mine:Mine", answers="s\np tup['word']\nq\n")
+    assert result.exit_code == 0, result.output
+    assert "(Mine) " in result.stdout
+    assert "'two'" in result.stdout
+
+
 def test_prints_of_the_bolt_reach_the_terminal(place: Path) -> None:
     keep(place, letter("parse"))
     result = debug(place, "parse", answers="!print('seen', tup['word'])\nq\n")
@@ -271,6 +287,7 @@ def test_prints_of_the_bolt_reach_the_terminal(place: Path) -> None:
 @pytest.mark.parametrize(
     ("component", "changes", "args", "words"),
     [
+        ("sink", {}, (), "writes to Kafka, and debug writes nothing"),
         ("shell", {}, ("--", "with shell"), "a shell bolt: its code runs in a child process"),
         ("lines", {}, (), "is a spout"),
         ("gone", {}, (), "no component 'gone'"),

@@ -90,7 +90,14 @@ class OneMessage:
             stack.callback(jobs.close)
             result = jobs.run(self._batch, {0: [self._load]})
             jobs.roll_back()
-            return _ending(result.answers(self._batch.number, len(plan.ackers)))
+            return self._ending(result.answers(self._batch.number, len(plan.ackers)))
+
+    def _ending(self, answers: Answers) -> Ending:
+        """Return the end of the message: bolts may also end messages held in their state."""
+        root = self._batch.ranges[0].first
+        failures = [result.failed[root] for result in answers.results if root in result.failed]
+        is_open = any(root in result.open_roots for result in answers.results)
+        return Ending(failures[0] if failures else None, is_open)
 
 
 def way_to(topology: Topology, component: str) -> set[str]:
@@ -147,9 +154,3 @@ def _batch_of(letter: DeadLetter, load: Load) -> BatchInfo:
         ranges=(RootRange(first, 1),),
         retried=(Retried(first, 1, letter.attempts),) if letter.attempts > 1 else (),
     )
-
-
-def _ending(answers: Answers) -> Ending:
-    failures = [failure for result in answers.results for failure in result.failed.values()]
-    is_open = any(len(result.open_roots) for result in answers.results)
-    return Ending(failures[0] if failures else None, is_open)

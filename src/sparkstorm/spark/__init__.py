@@ -8,15 +8,12 @@ Python. They share :mod:`rows` (the rows that Spark moves) and :mod:`own_classes
 user's script, for workers that cannot import the script).
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession
 
 __all__ = ["register"]
 
 
-def register(session: "SparkSession") -> None:
+def register(session: SparkSession) -> None:
     """Make ``spark.read.format("sparkstorm")`` known to a session: a checkpoint as tables.
 
     See :func:`sparkstorm.spark.tables.source.register`.

@@ -1,5 +1,7 @@
 """The tables of a checkpoint, from files in memory that a run in this process has written."""
 
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +10,11 @@ import pytest
 import sparkstorm as ss
 from sparkstorm.batches.drive import obey
 from sparkstorm.batches.planning.batch_plan import BatchPlan
-from sparkstorm.checkpoint.files import MemoryFiles
+from sparkstorm.checkpoint.files import LocalFiles, MemoryFiles
+from sparkstorm.checkpoint.manifest import Manifest
 from sparkstorm.checkpoint.seal import write_sealed
 from sparkstorm.sources.planned import Outstanding
+from sparkstorm.spark.tables.desk import Desk, ask
 from sparkstorm.spark.tables.last_plan import LastPlan
 from sparkstorm.spark.tables.messages import groups_of
 from sparkstorm.spark.tables.partitions import partition_rows
@@ -179,3 +183,25 @@ def test_a_piece_stands_for_many_rows() -> None:
         ("a", 1, "t/0", 101),
         ("a", 7, "t/0", 107),
     ]
+
+
+def test_the_desk_answers_on_after_strangers_and_mistakes(tmp_path: Path) -> None:
+    """Nobody without the key is heard; a fault is the caller's alone."""
+    files = LocalFiles(tmp_path / "sparkstorm")
+    Manifest(topology="t", partitions=1).write(files)
+    split = ss.Split(count=2, data={"path": "in.txt", "line": 4})
+    plan = BatchPlan(
+        number=1, run="r", outstanding=(Outstanding(owner="lines/0", split=split, attempt=1),)
+    )
+    write_sealed(files, "plans/1-1", plan.to_json())
+    session: Any = None  # no table of files needs one
+    desk = Desk(session)
+    with pytest.raises(AuthenticationError):
+        Client(desk.address.path, family="AF_UNIX", authkey=b"guessed")
+    with pytest.raises(ss.CheckpointError, match="no checkpoint of sparkstorm"):
+        list(ask(desk.address, "messages", str(tmp_path / "elsewhere")))
+    assert not (tmp_path / "elsewhere").exists()
+    with pytest.raises(ss.CheckpointError, match="no table 'words'"):
+        list(ask(desk.address, "words", str(tmp_path)))
+    (piece,) = ask(desk.address, "messages", str(tmp_path))
+    assert [row[-2:] for row in piece.rows()] == [("in.txt", 5), ("in.txt", 6)]

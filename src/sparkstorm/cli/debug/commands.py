@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, final
 
 from sparkstorm.checkpoint.manifest import Manifest
-from sparkstorm.cli.debug.chosen import LetterOptions, check_component, find_letter
+from sparkstorm.cli.debug.chosen import check_component, find_letter
 from sparkstorm.cli.debug.committed import CommittedState
 from sparkstorm.cli.debug.debuggers import DebugEnded, Debugger, Stopper, find_debugger
 from sparkstorm.cli.debug.pytest_file import PytestFile
@@ -56,16 +56,14 @@ def debug_letter(options: DebugOptions) -> None:
     Raises:
         ConfigError: the letter does not fit the topology, or its code is in no bolt of Python.
     """
+    loaded = load(options.target, options.args)
     # Made now: a debugger that is missing should not show after seconds.
     hint = find_debugger(options.pdbcls, options.port).hint
-    loaded = load(options.target, options.args)
     letter, manifest = find_letter(
-        LetterOptions(
-            ids=[options.letter],
-            topology=options.topology,
-            checkpoint=options.checkpoint,
-            folder=options.folder,
-        )
+        options.letter,
+        topology=options.topology,
+        checkpoint=options.checkpoint,
+        folder=options.folder,
     )
     component = options.stop_in or letter.failure.component
     check_component(loaded, letter, component)

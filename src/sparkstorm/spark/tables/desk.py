@@ -8,6 +8,7 @@ import json
 import secrets
 import threading
 from collections.abc import Iterator
+from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from typing import NamedTuple, final
 
@@ -51,7 +52,7 @@ class Desk:
         while True:
             try:
                 connection = self._listener.accept()
-            except (OSError, EOFError) as error:  # a stranger, or a process that has died
+            except (OSError, EOFError, AuthenticationError) as error:  # a stranger, say
                 _logger.debug("a caller left: %s", error)
                 continue
             threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
