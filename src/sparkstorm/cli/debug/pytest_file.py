@@ -1,7 +1,6 @@
 """The test of a dead letter: a file for pytest, with the payload as a fixture."""
 
 import ast
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.errors import ConfigError
 from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.texts.credentials import holds_secret, looks_secret
-from sparkstorm.texts.showing import visible
+from sparkstorm.texts.showing import as_json, visible
 
 __all__ = ["PytestFile"]
 
@@ -67,7 +66,7 @@ class PytestFile:
         """
         files = {self.path: self.text()}
         if self._payload() is None:
-            files[self._json] = json.dumps(self.letter.to_json(), indent=1) + "\n"
+            files[self._json] = as_json(self.letter.to_json()) + "\n"
         for path in files:
             if path.exists():
                 raise ConfigError(f"{str(path)!r} is there already: choose another name")
