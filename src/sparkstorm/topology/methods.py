@@ -52,6 +52,7 @@ def misfit_methods(given: object) -> Iterator[str]:
     ...     def execute(self, tup, collector):
     ...         "Called with each tuple."
     >>> class Mine(Base):
+    ...     __module__ = "mine"
     ...     def execute(self, tup):
     ...         "Lacks the collector."
     >>> list(misfit_methods(Mine()))
