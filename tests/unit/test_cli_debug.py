@@ -265,6 +265,25 @@ def test_break_stops_in_a_bolt_that_goes_well(place: Path) -> None:
     assert "execute has returned without an error" in result.stderr
 
 
+@pytest.mark.process
+def test_a_message_that_ends_its_process_is_not_run_ahead(place: Path) -> None:
+    """The debugger stops before; and no test of it is written, which would end pytest."""
+    text = TOPOLOGY.replace("collector.emit([int(text)])", "__import__('os')._exit(7)")
+    (place / "topology.py").write_text(text)
+    lost = ss.Failure(reason=ss.Reason.LOST, message="the process ended")
+    keep(place, letter("parse", failure=lost))
+    with session(place, "parse", "--break", "parse") as terminal:
+        terminal.wait_for("(Pdb) ")
+        terminal.type("p tup['word']\n")
+        terminal.wait_for("'1'")
+        terminal.type("c\n")
+        assert terminal.end() == 7
+    refused = debug(place, "parse", "--break", "parse", "--test", place / "test_lost.py")
+    assert refused.exit_code == 2
+    assert "might end pytest" in refused.stderr
+    assert "names no component (lost)" in debug(place, "parse").stderr
+
+
 def test_another_debugger_is_taken(place: Path) -> None:
     """Also a class that knows nothing of modules to skip."""
     (place / "mine.py").write_text(
@@ -374,9 +393,9 @@ class Terminal:
 
 
 @contextmanager
-def session(place: Path, id_: str) -> Iterator[Terminal]:
+def session(place: Path, id_: str, *options: str) -> Iterator[Terminal]:
     command = [sys.executable, "-m", "sparkstorm.cli.main", "debug", id_, "topology.py"]
-    terminal = Terminal([*command, "--checkpoint", "cp"], place)
+    terminal = Terminal([*command, "--checkpoint", "cp", *options], place)
     try:
         yield terminal
     finally:

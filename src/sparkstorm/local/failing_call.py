@@ -1,7 +1,7 @@
 """The failing call: finds the call of user code in which a message fails."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, final
 
@@ -9,7 +9,10 @@ from sparkstorm.local.watching import Call
 from sparkstorm.packets.inbox import FAILED, PacketOrigin
 from sparkstorm.tuples import Tuple
 
-__all__ = ["CallCounter", "CallPlace", "FailingCall"]
+__all__ = ["ANY_TASK", "CallCounter", "CallPlace", "FailingCall"]
+
+ANY_TASK = -1
+"""Stands for any task of a component."""
 
 
 @final
@@ -19,7 +22,7 @@ class CallPlace:
 
     Attributes:
         component: the bolt's id.
-        task: the number of its task.
+        task: the number of its task, or :data:`ANY_TASK`.
         method: the method.
         number: which call of the method by this task, from 0.
     """
@@ -28,6 +31,10 @@ class CallPlace:
     task: int
     method: str
     number: int
+
+    def holds(self, place: "CallPlace") -> bool:
+        """Whether a call at another place is a call at this one."""
+        return place == (replace(self, task=place.task) if self.task == ANY_TASK else self)
 
 
 @final

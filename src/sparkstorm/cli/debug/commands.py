@@ -1,14 +1,12 @@
 """The work of ``sparkstorm debug``: find the letter, find the failing call, stop in it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from sparkstorm.checkpoint.manifest import Manifest
 from sparkstorm.cli.debug.chosen import check_component, find_letter
-from sparkstorm.cli.debug.committed import CommittedState
+from sparkstorm.cli.debug.committed import committed_state
 from sparkstorm.cli.debug.debuggers import DebugEnded, Debugger, Stopper, find_debugger
 from sparkstorm.cli.debug.pytest_file import PytestFile
 from sparkstorm.cli.debug.seen_state import SeenState
@@ -17,10 +15,11 @@ from sparkstorm.cli.settings import parse_settings
 from sparkstorm.cli.terminal import say
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.errors import ComponentError, ConfigError
-from sparkstorm.local.failing_call import CallPlace, FailingCall
+from sparkstorm.local.failing_call import ANY_TASK, CallPlace, FailingCall
 from sparkstorm.local.one_message import Ending, OneMessage, OpenStore
 from sparkstorm.testing.messages import given_state, plan_for_one
 from sparkstorm.texts.user_errors import message_of, place_of
+from sparkstorm.verdicts import Reason
 
 __all__ = ["DebugOptions", "debug_letter"]
 
@@ -67,9 +66,14 @@ def debug_letter(options: DebugOptions) -> None:
     )
     component = options.stop_in or letter.failure.component
     check_component(loaded, letter, component)
-    with _state(options, manifest) as open_store:
+    partitions = 2 if manifest is None else manifest.partitions
+    checkpoint = options.checkpoint if options.with_state else None
+    with committed_state(checkpoint, manifest, verbose=options.verbose) as open_store:
         seen = SeenState(open_store)
-        one = _one_message(options, loaded, letter, manifest, component, seen.store)
+        one = _one_message(options, loaded, letter, partitions, component, seen.store)
+        if letter.failure.reason is Reason.LOST:
+            _stop_in_lost(options, letter, one, component, hint)
+            return
         failing, ending = _find(one)
     if options.test is not None:
         _write_test(options, loaded, letter, component, seen)
@@ -77,26 +81,32 @@ def debug_letter(options: DebugOptions) -> None:
     place = _place(options, letter, failing, ending, component)
     if place is not None:
         _say_where(letter, failing, ending, place)
-        way = f"Stopping at the beginning of {place.method}; {hint}"
-        say(f"{way}. Nothing is committed or acked", err=True)
-        _stop(one, place, lambda: find_debugger(options.pdbcls, options.port))
+        _stop(one, place, hint, lambda: find_debugger(options.pdbcls, options.port))
 
 
-@contextmanager
-def _state(options: DebugOptions, manifest: Manifest | None) -> Iterator[OpenStore | None]:
-    if options.checkpoint is None or manifest is None or not options.with_state:
-        yield None
-        return
-    committed = CommittedState(options.checkpoint, manifest, verbose=options.verbose)
-    with committed.opened():
-        yield committed.store
+def _stop_in_lost(
+    options: DebugOptions, letter: DeadLetter, one: OneMessage, component: str, hint: str
+) -> None:
+    """Stop in the first tuple: a message that may end its process is not run ahead.
+
+    Raises:
+        ConfigError: a test is wanted, which would end pytest.
+    """
+    if options.test is not None:
+        raise ConfigError(
+            f"the dead letter {letter.id} was lost with its process, and might end pytest, too: "
+            f"step through it without --test"
+        )
+    say(f"dead letter {letter.id}: {letter.failure}. Going on may end this process", err=True)
+    place = CallPlace(component, ANY_TASK, "execute", 0)
+    _stop(one, place, hint, lambda: find_debugger(options.pdbcls, options.port))
 
 
 def _one_message(
     options: DebugOptions,
     loaded: Loaded,
     letter: DeadLetter,
-    manifest: Manifest | None,
+    partitions: int,
     component: str,
     open_store: OpenStore | None,
     state: Mapping[str, Mapping[Any, Any]] | None = None,
@@ -105,7 +115,7 @@ def _one_message(
         loaded.topology,
         parse_settings(options.settings, loaded.settings),
         name=letter.topology,
-        partitions=2 if manifest is None else manifest.partitions,
+        partitions=partitions,
     )
     open_store = open_store or given_state(plan, state)
     return OneMessage(plan, letter, until=component, open_store=open_store)
@@ -168,7 +178,11 @@ def _say_where(letter: DeadLetter, failing: FailingCall, ending: Ending, place: 
     say(f"dead letter {letter.id} in {place.component} (task {place.task}): {why}", err=True)
 
 
-def _stop(one: OneMessage, place: CallPlace, make_debugger: Callable[[], Debugger]) -> None:
+def _stop(
+    one: OneMessage, place: CallPlace, hint: str, make_debugger: Callable[[], Debugger]
+) -> None:
+    way = f"Stopping at the beginning of {place.method}; {hint}"
+    say(f"{way}. Nothing is committed or acked", err=True)
     stopper = Stopper(place, make_debugger)
     try:
         one.run(stopper)
@@ -179,8 +193,8 @@ def _stop(one: OneMessage, place: CallPlace, make_debugger: Callable[[], Debugge
             return
         raise
     raise ConfigError(
-        f"the message took another way this time, and did not come to {place.component!r}: its "
-        f"bolts do not do the same twice. Stop elsewhere with --break"
+        f"no tuple of the message came to {place.component!r}, perhaps since bolts before do not "
+        f"do the same twice. Stop elsewhere with --break"
     )
 
 
@@ -201,7 +215,7 @@ def _write_test(
     )
     for path in test.write():
         say(f"wrote {path}")
-    one = _one_message(options, loaded, letter, None, component, None, test.state)
+    one = _one_message(options, loaded, letter, 2, component, None, test.state)
     failing, ending = _find(one)
     if failing.place is None and ending.failure is None:
         say("the test passes already: the message does not fail here any more", err=True)

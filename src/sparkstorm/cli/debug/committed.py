@@ -7,13 +7,33 @@ from typing import Any, final
 from sparkstorm.checkpoint.manifest import Manifest
 from sparkstorm.checkpoint.spark_messages import SparkMessages
 from sparkstorm.cli.terminal import say
+from sparkstorm.local.one_message import OpenStore
 from sparkstorm.state.stores import MemoryStore
 
-__all__ = ["CommittedState"]
+__all__ = ["committed_state"]
+
+
+@contextmanager
+def committed_state(
+    checkpoint: str | None, manifest: Manifest | None, *, verbose: bool
+) -> Iterator[OpenStore | None]:
+    """Give the committed state of tasks, or None without a checkpoint.
+
+    Args:
+        checkpoint: the checkpoint folder.
+        manifest: the checkpoint's manifest.
+        verbose: whether to show Spark's messages.
+    """
+    if checkpoint is None or manifest is None:
+        yield None
+        return
+    committed = _CommittedState(checkpoint, manifest, verbose=verbose)
+    with committed.opened():
+        yield committed.store
 
 
 @final
-class CommittedState:
+class _CommittedState:
     """The state of tasks as of the last committed batch.
 
     Args:
@@ -41,11 +61,11 @@ class CommittedState:
         return reader.task(component, int(index), has_entries=kept.kind.endswith("rocksdb"))
 
     @contextmanager
-    def opened(self) -> Iterator["CommittedState"]:
+    def opened(self) -> Iterator[None]:
         """Stop Spark at the end of the block, if it was started."""
         with self._messages:
             try:
-                yield self
+                yield
             finally:
                 if self._session is not None:
                     self._session.stop()

@@ -162,7 +162,7 @@ class Stopper:
 
     def call(self, call: Call) -> Any:
         """Make a call, or stop in it."""
-        if self._counter.place(call) != self._place:
+        if not self._place.holds(self._counter.place(call)):
             return call.bound()(*call.arguments)
         with self._stopped() as debugger:
             function = call.bound()
@@ -172,7 +172,7 @@ class Stopper:
 
     async def await_call(self, call: Call) -> Any:
         """Make the call of an ``async def execute``, or stop in it."""
-        if self._counter.place(call) != self._place:
+        if not self._place.holds(self._counter.place(call)):
             return await call.bound()(*call.arguments)
         with self._stopped() as debugger:
             function = call.bound()
