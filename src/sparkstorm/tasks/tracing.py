@@ -2,8 +2,8 @@
 
 A task tells of each copy that it emits (where to, and from which inputs), and of each input that it
 got (its values, and its fate). Both name a tuple by its share of the root and its receiving task,
-so the driver puts the two together. Nothing is traced unless the driver asks for a root; the arrays that name roots are
-searched once for each task and batch.
+so the driver puts the two together. Nothing is traced unless the driver asks for a root; the arrays
+that name roots are searched once for each task and batch.
 """
 
 import time
