@@ -238,9 +238,10 @@ class Coordinator:
 
     def _plan_batch(self, number: int, even_empty: bool) -> bool:
         self.arrived.clear()
+        now = self._clock.monotonic()
         batch = self._agenda.next_batch(
             number,
-            self._clock.monotonic(),
+            now,
             fresh=self._intake_open and self._active,
             # not if the run is about to end
             for_ticks=self._intake_open or bool(self._bookkeeper.pending),
@@ -249,7 +250,9 @@ class Coordinator:
         if batch is None:
             return False
         self._batches[number], self._last = batch, number
-        batch.traced = self._bookkeeper.begin(batch.plan, self._clock.monotonic())
+        begun = self._clock.monotonic()
+        batch.times.plan_secs = begun - now
+        batch.traced = self._bookkeeper.begin(batch.plan, begun)
         batch.followed = tuple(self.inquiry.followed())
         self._agenda.tidy()
         return True
@@ -314,6 +317,7 @@ class Coordinator:
                 polled_secs=now - self._polled,
                 committed_secs=now - self._committed,
                 waiting=self._sources.pending - self._sources.in_flight,
+                spouts=self._sources.uncalled_secs(now, now - self._polled),
             )
 
     @property

@@ -116,6 +116,7 @@ def _timing(batch: Batch, reports: Sequence[Report], now: float) -> BatchTiming:
         number=batch.plan.number,
         messages=batch.plan.messages,
         at=batch.plan.time,
+        plan_secs=times.plan_secs,
         start_secs=times.start_secs,
         job_secs=times.job_secs,
         commit_secs=now - times.ran,

@@ -144,6 +144,7 @@ class DriverControl:
             running_secs=stand.running_secs,
             polled_secs=pace.polled_secs,
             committed_secs=pace.committed_secs,
+            spouts=dict(pace.spouts),
             partitions=[
                 partition_view(spout, one)
                 for spout, partitions in stand.partitions.items()
