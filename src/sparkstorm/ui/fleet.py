@@ -1,0 +1,79 @@
+"""Fleet: all topologies that the page knows, also those that have ended."""
+
+import threading
+from typing import final
+
+from sparkstorm.clock import Clock
+from sparkstorm.errors import WorldError
+from sparkstorm.ui.registry import Registry
+from sparkstorm.ui.watch import FRESH_SECS, Watch
+
+__all__ = ["Fleet"]
+
+_MOST_ENDED = 50
+"""So many ended topologies are remembered."""
+
+_ROUND_SECS = 5.0
+"""How often the keeper asks every driver, whether pages are open or not."""
+
+
+@final
+class Fleet:
+    """The watches of all topologies by their ids."""
+
+    def __init__(self, registry: Registry, clock: Clock) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._watches: dict[str, Watch] = {}
+        self._listed_until = -1.0
+
+    def watches(self) -> dict[str, Watch]:
+        """Return all watches: the running topologies, and those that ended while they were seen."""
+        with self._lock:
+            if self._clock.monotonic() >= self._listed_until:
+                self._list()
+                self._listed_until = self._clock.monotonic() + FRESH_SECS
+            return dict(self._watches)
+
+    def watch(self, topology: str) -> Watch | None:
+        """Return the watch of a topology; None if it was never seen."""
+        return self.watches().get(topology)
+
+    def _list(self) -> None:
+        listed = self._registry.topologies()
+        for name, control in listed.items():
+            watch = self._watches.get(name)
+            if watch is None:
+                self._watches[name] = Watch(control, self._clock)
+            elif watch.gone:
+                watch.control = control  # a registry may list a new client of the same driver
+        ended = [name for name in self._watches if name not in listed]
+        for name in ended:
+            self._watches[name].leave()
+        for name in ended[: max(0, len(ended) - _MOST_ENDED)]:
+            del self._watches[name]
+
+    def keep(self, stop: threading.Event) -> None:
+        """Ask every driver now and then, so that the last state is known when a driver ends."""
+        while not stop.is_set():
+            for watch in self.watches().values():
+                try:
+                    _look(watch)
+                except WorldError:
+                    continue  # a page of this topology says so
+            stop.wait(_ROUND_SECS)
+
+
+def _look(watch: Watch) -> None:
+    """Ask what the first pages of a topology show."""
+    watch.topology()
+    watch.situation()
+    for window in ("600", ":all-time"):
+        watch.window(window)
+    watch.messages()
+    watch.letter_groups()
+    watch.letters()
+    watch.replays()
+    watch.followed()
+    watch.lines()
