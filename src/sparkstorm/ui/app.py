@@ -5,17 +5,23 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from starlette.staticfiles import StaticFiles
 
 from sparkstorm._version import __version__
 from sparkstorm.clock import Clock, SystemClock
+from sparkstorm.errors import SparkstormError
+from sparkstorm.ui.answers import Answer, Fault, fault_of
 from sparkstorm.ui.fleet import Fleet
+from sparkstorm.ui.health import ROUTER as HEALTH
 from sparkstorm.ui.pages.live import Easel
 from sparkstorm.ui.pages.rendering import Renderer
 from sparkstorm.ui.pages.routes import pages_of
 from sparkstorm.ui.registry import Registry
+from sparkstorm.ui.rest import LOOK, STEER
 from sparkstorm.ui.safety import Gate, Keys
+from sparkstorm.ui.storm.routes import ROUTER as STORM
 
 __all__ = ["make_app"]
 
@@ -56,7 +62,28 @@ def make_app(
         redoc_url=None,
         lifespan=lifespan,
     )
+    app.state.fleet = fleet
+    for router in (STORM, LOOK, STEER, HEALTH):
+        app.include_router(router)
+    app.add_exception_handler(SparkstormError, _refused)
+    app.add_exception_handler(RequestValidationError, _misfit)
     app.include_router(pages_of(fleet, Renderer(clock), Easel(clock), keys))
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"))
     app.add_middleware(Gate, hosts=hosts, keys=keys)
     return app
+
+
+def _refused(request: Request, error: Exception) -> Answer:
+    """Answer a REST request that was refused, with a sentence."""
+    if not isinstance(error, SparkstormError):
+        raise error
+    status, fault = fault_of(error)
+    return Answer(fault, status)
+
+
+def _misfit(request: Request, error: Exception) -> Answer:
+    """Answer a REST request with a parameter that does not fit; name the parameter."""
+    if not isinstance(error, RequestValidationError):
+        raise error
+    texts = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+    return Answer(Fault(error="Unprocessable Content", errorMessage="; ".join(texts)), 422)

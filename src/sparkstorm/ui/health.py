@@ -1,0 +1,86 @@
+"""Health: whether the page lives, and whether topologies move.
+
+A topology that waits for its source polls all the same, so polls must be recent. Commits must be
+recent only while messages are pending and the spouts are active.
+"""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel
+
+from sparkstorm.control.views import SituationView
+from sparkstorm.errors import WorldError
+from sparkstorm.ui.answers import Answer, NotThereError
+from sparkstorm.ui.parameters import Listed
+from sparkstorm.ui.watch import Watch
+
+__all__ = ["ROUTER"]
+
+ROUTER = APIRouter(tags=["health"])
+
+_LONGEST_SECS = 60.0
+
+
+class Life(BaseModel):
+    """The page's process answers."""
+
+    status: Literal["alive"] = "alive"
+
+
+class Readiness(BaseModel):
+    """Whether all topologies move, or why one does not, by its id."""
+
+    status: Literal["ready", "not ready"]
+    topologies: dict[str, str]
+
+
+@ROUTER.get("/livez", response_model=Life)
+def livez() -> Answer:
+    """Return that the page's process answers; topologies play no part. Needs no token."""
+    return Answer({"status": "alive"})
+
+
+@ROUTER.get(
+    "/readyz",
+    response_model=Readiness,
+    responses={503: {"model": Readiness, "description": "A topology does not move."}},
+)
+def readyz(
+    fleet: Listed,
+    topology: Annotated[str | None, Query(description="Only this one.")] = None,
+    most_secs: Annotated[
+        float, Query(gt=0, le=86_400, description="Older polls and commits are too old.")
+    ] = _LONGEST_SECS,
+) -> Answer:
+    """Return whether polls and commits move, of all topologies or of one."""
+    watches = fleet.watches()
+    if topology is not None and topology not in watches:
+        raise NotThereError(f"There is no topology {topology!r}.")
+    found = {
+        name: _state(watch, most_secs)
+        for name, watch in watches.items()
+        if topology in (None, name)
+    }
+    ready = all(state == "ready" for state in found.values())
+    answer = {"status": "ready" if ready else "not ready", "topologies": found}
+    return Answer(answer, 200 if ready else 503)
+
+
+def _state(watch: Watch, most_secs: float) -> str:
+    try:
+        situation = watch.situation()
+    except WorldError:
+        return "the driver does not answer"
+    return "the driver is gone" if watch.gone else why_not_ready(situation, most_secs) or "ready"
+
+
+def why_not_ready(situation: SituationView, most_secs: float) -> str:
+    """Return why a topology is not ready; empty if it is."""
+    if situation.status != "ACTIVE":
+        return f"its status is {situation.status}"
+    if situation.polled_secs > most_secs:
+        return f"no spout was polled for {situation.polled_secs:.0f} s"
+    if situation.pending > situation.waiting and situation.committed_secs > most_secs:
+        return f"no batch was committed for {situation.committed_secs:.0f} s"
+    return ""
