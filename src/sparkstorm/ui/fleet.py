@@ -46,8 +46,8 @@ class Fleet:
             watch = self._watches.get(name)
             if watch is None:
                 self._watches[name] = Watch(control, self._clock)
-            elif watch.gone:
-                watch.control = control  # a registry may list a new client of the same driver
+            else:
+                watch.join(control)
         ended = [name for name in self._watches if name not in listed]
         for name in ended:
             self._watches[name].leave()

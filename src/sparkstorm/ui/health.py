@@ -53,14 +53,14 @@ def readyz(
         float, Query(gt=0, le=86_400, description="Older polls and commits are too old.")
     ] = _LONGEST_SECS,
 ) -> Answer:
-    """Return whether polls and commits move, of all topologies or of one."""
+    """Return whether polls and commits move, of one topology or of all that have not ended."""
     watches = fleet.watches()
     if topology is not None and topology not in watches:
         raise NotThereError(f"There is no topology {topology!r}.")
     found = {
         name: _state(watch, most_secs)
         for name, watch in watches.items()
-        if topology in (None, name)
+        if (watch.listed if topology is None else topology == name)
     }
     ready = all(state == "ready" for state in found.values())
     answer = {"status": "ready" if ready else "not ready", "topologies": found}

@@ -64,12 +64,14 @@ class Watch:
 
     Attributes:
         gone: whether the driver did not answer last time.
+        listed: whether the registry still lists the topology.
         seen: when the driver answered last, in seconds since 1970; 0 if never.
     """
 
     def __init__(self, control: Control, clock: Clock) -> None:
         self.control = control
         self.gone = False
+        self.listed = True
         self.seen = 0.0
         self._clock = clock
         self._asking = threading.Lock()
@@ -182,8 +184,15 @@ class Watch:
             return done
 
     def leave(self) -> None:
-        """Take note that the topology is no longer listed."""
+        """Take note that the topology is no longer listed: it has ended."""
         self.gone = True
+        self.listed = False
+
+    def join(self, control: Control) -> None:
+        """Take note that the topology is listed; a new client may reach a driver that was gone."""
+        self.listed = True
+        if self.gone:
+            self.control = control
 
     # --- how ---
 

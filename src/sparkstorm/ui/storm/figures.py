@@ -48,9 +48,8 @@ def _mean(parts: Iterable[QuantilesView]) -> str:
     """Return the mean of several histograms together."""
     counted = [(one.count, one.mean) for one in parts if one.mean is not None]
     total = sum(count for count, _ in counted)
-    return (
-        f"{1000 * sum(count * mean for count, mean in counted) / total:.3f}" if total else "0.000"
-    )
+    mean = sum(count * mean for count, mean in counted) / total if total else 0.0
+    return f"{1000 * mean:.3f}"
 
 
 def _named(window: WindowView) -> dict[str, ComponentMetricsView]:

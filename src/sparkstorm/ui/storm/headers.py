@@ -40,7 +40,8 @@ def uptime(secs: float) -> str:
     >>> uptime(93_784), uptime(59)
     ('1d 2h 3m 4s', '59s')
     """
-    left, parts = int(max(0, min(secs, 1e12))), []
+    left = int(max(0, min(secs, 1e12)))
+    parts: list[str] = []
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s")):
         number, left = divmod(left, size)
         if number or parts or unit == "s":
