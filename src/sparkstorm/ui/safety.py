@@ -137,10 +137,10 @@ class Gate:
 
     def _is_ours(self, host: str) -> bool:
         try:
-            name = urlsplit(f"//{host}").hostname or ""
+            name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
         except ValueError:
             return False
-        if name.rstrip(".") in self._hosts:
+        if name in self._hosts:
             return True
         if self._keys is None:
             return is_loopback(name)

@@ -42,7 +42,7 @@ class FakeRegistry:
     """Running topologies for :func:`sparkstorm.ui.make_app`, by their ids."""
 
     def __init__(self, controls: Iterable["FakeControl"]) -> None:
-        self.controls = {control.topology().id: control for control in controls}
+        self.controls = {control.topology_id: control for control in controls}
 
     def topologies(self) -> Mapping[str, Control]:
         """Return the controls of all topologies."""
@@ -56,6 +56,7 @@ class FakeControl:
     Attributes:
         orders: what was ordered: the method's name and its arguments.
         asked: how often each question was asked.
+        topology_id: the topology's id.
         gone: set to true, every call raises, as with a driver that has ended.
 
     >>> control = FakeControl("shop", messages=3)
@@ -88,6 +89,7 @@ class FakeControl:
         self._topology = topology_of(name, self._clock.wall() - ran_secs)
         self._messages = messages_of(messages, self._texts)
         self._letters = letters_of(self._clock.wall(), self._texts)
+        self.topology_id = self._topology.id
         self._status = "ACTIVE"
         self._halted: set[str] = set()
         self._followed: list[str] = []

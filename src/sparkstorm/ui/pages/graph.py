@@ -128,10 +128,14 @@ def _order(columns: list[list[_Place]], links: Sequence[tuple[_Place, _Place]]) 
     for sweep in range(_SWEEPS):
         rightwards = sweep % 2 == 0
         near = before if rightwards else after
-        order = columns[1:] if rightwards else columns[-2::-1]
-        for column in order:
-            rank = {place: y / max(1, len(one)) for one in columns for y, place in enumerate(one)}
+        order = columns if rightwards else columns[::-1]
+        for fixed, column in pairwise(order):
+            rank = _ranks(fixed) | _ranks(column)
             column.sort(key=lambda place: _mean(place, near.get(place, ()), rank))
+
+
+def _ranks(column: Sequence[_Place]) -> dict[_Place, float]:
+    return {place: y / len(column) for y, place in enumerate(column)}
 
 
 def _mean(place: _Place, near: Sequence[_Place], rank: Mapping[_Place, float]) -> float:
