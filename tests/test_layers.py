@@ -20,7 +20,7 @@ SRC = Path(__file__).parents[1] / "src"
 # --- the table: each layer, from the bottom up, with what it may import beside itself -----------
 
 VALUES = {"texts", "_version", "clock", "config", "errors", "java", "metrics"}
-VALUES |= {"streams", "tuples", "verdicts"}
+VALUES |= {"streams", "tuples", "verdicts", "control.views"}
 CORE = VALUES | {"acking", "components", "topology", "planning"}
 FILES = {"checkpoint.files", "checkpoint.seal"}
 EDGE = VALUES | {"components", "topology", "sources.retry", "dead_letters"}

@@ -38,8 +38,9 @@ __all__ = [
 WindowName = Literal["600", "10800", "86400", ":all-time"]
 """Storm's windows, as its REST interface names them."""
 
-MessageState = Literal["running", "open", "retry"]
-"""In a batch; open after its batch, since a bolt holds a tuple; waiting for its next try."""
+MessageState = Literal["waiting", "running", "open", "retry"]
+"""Not yet in a batch; in one; open after its batch, since a bolt holds a tuple; waiting for its
+next try."""
 
 NodeState = Literal["emitted", "executed", "acked", "failed", "open"]
 
@@ -478,7 +479,7 @@ class MessageDetailView:
     spout: str
     task: int
     name: str
-    state: Literal["running", "open", "retry", "acked", "given up"]
+    state: Literal["waiting", "running", "open", "retry", "acked", "given up"]
     attempts: list[AttemptView]
     letter: str = ""
 
