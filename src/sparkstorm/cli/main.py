@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from sparkstorm._version import __version__, is_compiled
+from sparkstorm.cli import ui as ui_command
 from sparkstorm.cli.edge import edge
 from sparkstorm.cli.letters import app as letters_app
 from sparkstorm.cli.running.app import add_commands
@@ -263,6 +264,7 @@ def multilang(
 
 
 add_commands(app)
+app.command(epilog="Example: [bold]sparkstorm ui --port 0 --open[/]")(ui_command.ui)
 app.add_typer(letters_app.app)
 app.add_typer(state_app.app)
 

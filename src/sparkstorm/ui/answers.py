@@ -7,7 +7,7 @@ from typing import Any, final
 
 from starlette.responses import Response
 
-from sparkstorm.errors import ConfigError, SparkstormError
+from sparkstorm.errors import ConfigError, SparkstormError, WorldError
 from sparkstorm.texts.credentials import MASK, Secret, hidden, masked
 
 __all__ = ["Answer", "Fault", "NotThereError", "fault_of", "masked_settings", "plain"]
@@ -82,9 +82,11 @@ def _open(value: Any) -> Any:
 
 
 def fault_of(error: SparkstormError) -> tuple[int, Fault]:
-    """Return the status and text for an error: 404, 400 for a bad order, 503 for a driver away."""
+    """Return the status and text for an error: 404, 400 for a bad order, 503 for a driver that is away."""
     if isinstance(error, NotThereError):
         return 404, Fault(error="Not Found", errorMessage=str(error))
     if isinstance(error, ConfigError):
         return 400, Fault(error="Bad Request", errorMessage=str(error))
+    if not isinstance(error, WorldError):
+        return 500, Fault(error="Internal Server Error", errorMessage=str(error))
     return 503, Fault(error="Service Unavailable", errorMessage=str(error))

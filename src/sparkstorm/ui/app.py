@@ -3,10 +3,12 @@
 import threading
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from sparkstorm._version import __version__
@@ -67,6 +69,7 @@ def make_app(
         app.include_router(router)
     app.add_exception_handler(SparkstormError, _refused)
     app.add_exception_handler(RequestValidationError, _misfit)
+    app.add_exception_handler(HTTPException, _unread)
     app.include_router(pages_of(fleet, Renderer(clock), Easel(clock), keys))
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"))
     app.add_middleware(Gate, hosts=hosts, keys=keys)
@@ -79,6 +82,14 @@ def _refused(request: Request, error: Exception) -> Answer:
         raise error
     status, fault = fault_of(error)
     return Answer(fault, status)
+
+
+def _unread(request: Request, error: Exception) -> Answer:
+    """Answer a request that leads nowhere or cannot be read, in the same shape as all others."""
+    if not isinstance(error, HTTPException):
+        raise error
+    title = HTTPStatus(error.status_code).phrase
+    return Answer(Fault(error=title, errorMessage=str(error.detail)), error.status_code)
 
 
 def _misfit(request: Request, error: Exception) -> Answer:

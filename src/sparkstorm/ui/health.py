@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from sparkstorm.control.views import SituationView
 from sparkstorm.errors import WorldError
 from sparkstorm.ui.answers import Answer, NotThereError
-from sparkstorm.ui.parameters import Listed
+from sparkstorm.ui.parameters import FAULTS, Listed
 from sparkstorm.ui.watch import Watch
 
 __all__ = ["ROUTER"]
@@ -44,7 +44,7 @@ def livez() -> Answer:
 @ROUTER.get(
     "/readyz",
     response_model=Readiness,
-    responses={503: {"model": Readiness, "description": "A topology does not move."}},
+    responses=FAULTS | {503: {"model": Readiness, "description": "A topology does not move."}},
 )
 def readyz(
     fleet: Listed,

@@ -5,6 +5,7 @@ import logging
 import secrets
 import socket
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import final
 
 import uvicorn
@@ -119,7 +120,8 @@ def serve(
     """
     server = Server(registry, host, port, token=token, hosts=hosts)
     ready(server.url)
-    server.run()
+    with suppress(KeyboardInterrupt):  # the way to end it, once it has shut down
+        server.run()
 
 
 def _listen(host: str, port: int) -> socket.socket:

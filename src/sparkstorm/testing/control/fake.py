@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, final
 
 from sparkstorm.clock import Clock, SystemClock
+from sparkstorm.control.client import DriverGoneError
 from sparkstorm.control.control import Control
 from sparkstorm.control.views import (
     GroupView,
@@ -21,7 +22,7 @@ from sparkstorm.control.views import (
     WindowName,
     WindowView,
 )
-from sparkstorm.errors import ConfigError, WorldError
+from sparkstorm.errors import ConfigError
 from sparkstorm.testing.control.figures import (
     BATCH_SECS,
     batches_of,
@@ -100,7 +101,7 @@ class FakeControl:
 
     def _ask(self, question: str) -> None:
         if self.gone:
-            raise WorldError(f"the driver of {self._topology.id} has ended")
+            raise DriverGoneError(f"the driver of {self._topology.id} has ended")
         self.asked[question] += 1
 
     def _order(self, *order: Any) -> None:
