@@ -82,7 +82,7 @@ def _open(value: Any) -> Any:
 
 
 def fault_of(error: SparkstormError) -> tuple[int, Fault]:
-    """Return the status and text for an error: 404, 400 for a bad order, 503 for a driver that is away."""
+    """Return status and text of an error: 404, 400 for a bad order, 503 for a driver away."""
     if isinstance(error, NotThereError):
         return 404, Fault(error="Not Found", errorMessage=str(error))
     if isinstance(error, ConfigError):

@@ -63,7 +63,8 @@ class Server:
             token = secrets.token_urlsafe(24)
         self.token = token
         self._socket = _listen(host, port)
-        self.host, self.port = host, self._socket.getsockname()[1]
+        self.host = host
+        self.port: int = self._socket.getsockname()[1]
         app = make_app(registry, token=token, hosts=[*hosts, *_names(host)])
         self._server = uvicorn.Server(
             uvicorn.Config(

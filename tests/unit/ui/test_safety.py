@@ -9,7 +9,7 @@ from sparkstorm.testing.control import FakeControl, FakeRegistry
 from sparkstorm.ui import Server, make_app
 from sparkstorm.ui.safety import Keys
 
-TOKEN = "a token of many letters"
+TOKEN = "a token of many letters"  # noqa: S105 - of this test
 KILL = "/api/v1/topology/shop-7f3a/kill/0"
 
 
@@ -32,8 +32,17 @@ def test_loopback_has_several_names(client: TestClient, host: str) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", "localhost.evil.example", "192.168.0.1", "127.0.0.1.evil.example", "[", ""]
-    + ["localhost@evil.example", "evil.example:80", "0.0.0.0", "2130706433"],
+    [
+        "",
+        "[",
+        "0.0.0.0",  # noqa: S104
+        "127.0.0.1.evil.example",
+        "192.168.0.1",
+        "2130706433",
+        "evil.example:80",
+        "localhost.evil.example",
+        "localhost@evil.example",
+    ],
 )
 def test_a_rebound_name_is_refused(client: TestClient, host: str) -> None:
     """A foreign page whose name leads to loopback reads nothing."""
@@ -201,7 +210,7 @@ def test_beyond_loopback_there_is_always_a_token() -> None:
 def test_a_short_token_is_refused() -> None:
     """It could be guessed."""
     with pytest.raises(ConfigError, match="16 characters"):
-        Server(FakeRegistry([]), port=0, token="short")
+        Server(FakeRegistry([]), port=0, token="short")  # noqa: S106
 
 
 def test_a_taken_port_is_refused_in_words() -> None:
