@@ -65,6 +65,7 @@ def make_app(
         lifespan=lifespan,
     )
     app.state.fleet = fleet
+    app.state.ended = lambda: False
     for router in (STORM, LOOK, STEER, HEALTH):
         app.include_router(router)
     app.add_exception_handler(SparkstormError, _refused)

@@ -20,8 +20,8 @@ __all__ = ["DEFAULT_PORT", "Server", "serve"]
 DEFAULT_PORT = 8642
 
 _SHORTEST_TOKEN = 16
-_GRACE_SECS = 1
-"""Open pages never end by themselves; their connections are closed after so long."""
+_GRACE_SECS = 3
+"""Open pages are told to end within a second; connections that stay are cut after so long."""
 
 
 @final
@@ -75,6 +75,7 @@ class Server:
                 timeout_graceful_shutdown=_GRACE_SECS,
             )
         )
+        app.state.ended = self._is_ending
 
     @property
     def url(self) -> str:
@@ -94,6 +95,9 @@ class Server:
     def stop(self) -> None:
         """Let :meth:`run` return soon; any thread may call it."""
         self._server.should_exit = True
+
+    def _is_ending(self) -> bool:
+        return self._server.should_exit
 
     def close(self) -> None:
         """Give the address back."""

@@ -53,11 +53,20 @@ class Easel:
 
 
 async def events(
-    part: Callable[[], Awaitable[str]], pause_secs: float = _FRESH_SECS
+    part: Callable[[], Awaitable[str]],
+    *,
+    ended: Callable[[], bool] = lambda: False,
+    pause_secs: float = _FRESH_SECS,
 ) -> AsyncIterator[str]:
-    """Yield a server-sent event for each change of a part, and a sign of life in between."""
+    """Yield a server-sent event for each change of a part, and a sign of life in between.
+
+    Args:
+        part: draws the part.
+        ended: whether the page's process ends; no reader would let go by itself.
+        pause_secs: how often the part is drawn.
+    """
     sent, still = None, 0.0
-    while True:
+    while not ended():
         text = await part()
         if text != sent:
             sent, still = text, 0.0

@@ -116,9 +116,8 @@ class _Desk:
 
         if "text/event-stream" in request.headers.get("accept", ""):
             address = f"{request.url.path}?{request.url.query}"
-            return StreamingResponse(
-                events(lambda: self._easel.part(address, draw)), media_type="text/event-stream"
-            )
+            stream = events(lambda: self._easel.part(address, draw), ended=request.app.state.ended)
+            return StreamingResponse(stream, media_type="text/event-stream")
         part = await run_in_threadpool(draw)
         return self._whole(pages[0], part)
 
