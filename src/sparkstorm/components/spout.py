@@ -82,8 +82,14 @@ class Spout(ABC):
     outputs: Outputs = ()
     """The declared streams; see :class:`sparkstorm.Stream`."""
 
+    collector: SpoutCollector
+    """The engine sets the collector before ``open``."""
+
+    context: TaskContext
+    """The engine sets the context before ``open``."""
+
     def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
-        """Called once, first of all methods: connect here and keep the collector."""
+        """Called once, first of all methods: connect here."""
 
     def close(self) -> None:
         """Called once at the end, if the process ends in good order."""

@@ -24,7 +24,6 @@ class ReplayingSpout(Spout):
 
     def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
         """Called once, first of all methods. An override has to call ``super().open``."""
-        self.collector = collector
         self._clock = context.clock
         self._policy = RetryPolicy.of(config)
         self._kept: dict[Hashable, Sequence[Any]] = {}

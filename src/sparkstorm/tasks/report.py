@@ -8,7 +8,7 @@ import contextlib
 import io
 import logging
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import final
 
@@ -17,7 +17,7 @@ from sparkstorm.metrics import TaskMetrics
 from sparkstorm.texts.logs import logger_of
 from sparkstorm.texts.showing import indented, visible
 
-__all__ = ["LINES", "LogLine", "Report", "capture_prints", "log_line", "newest"]
+__all__ = ["HEARERS", "LINES", "LogLine", "Report", "capture_prints", "log_line", "newest"]
 
 LINES = "sparkstorm.topology"
 """The parent of the loggers of components."""
@@ -49,6 +49,10 @@ class LogLine:
     trace: str = ""
 
 
+HEARERS: list[Callable[[LogLine], None]] = []
+"""Hear of each line of this process's runs, beside the loggers, from the line's level on."""
+
+
 def log_line(line: LogLine) -> None:
     """Log a component's line in the driver, by the logger ``sparkstorm.topology.COMPONENT``.
 
@@ -57,6 +61,9 @@ def log_line(line: LogLine) -> None:
     """
     level = logging.getLevelNamesMapping().get(line.level.upper(), logging.INFO)
     logger = logger_of(f"{LINES}.{line.component}" if line.component else LINES)
+    if level >= _least_level(logger):
+        for hear in HEARERS:
+            hear(line)
     if logger.hasHandlers():
         logger.log(level, "%s", line.text, extra={"trace": line.trace, "line": line})
     elif level >= _least_level(logger):

@@ -99,8 +99,9 @@ class HostedSpout:
         """Open the spout."""
         context = context_of(self._plan, self._component, self._task, self._clock)
         context.set_processes(KeeperClient(self._keeper, os.getpid()))
+        self.user.context, self.user.collector = context, HostedCollector(self)
         with opening(self._component):
-            run_method(self.user, "open", self._config, context, HostedCollector(self))
+            run_method(self.user, "open", self._config, context, self.user.collector)
         self._is_open = True
 
     def shut(self) -> None:
