@@ -4,6 +4,7 @@ import threading
 from typing import final
 
 from sparkstorm.clock import Clock
+from sparkstorm.control.prometheus import exposition
 from sparkstorm.errors import WorldError
 from sparkstorm.ui.registry import Registry
 from sparkstorm.ui.watch import FRESH_SECS, Watch
@@ -27,6 +28,9 @@ class Fleet:
         self._lock = threading.Lock()
         self._watches: dict[str, Watch] = {}
         self._listed_until = -1.0
+        self._exposing = threading.Lock()
+        self._exposed = ""
+        self._exposed_until = -1.0
 
     def watches(self) -> dict[str, Watch]:
         """Return all watches: the running topologies, and those that ended while they were seen."""
@@ -53,6 +57,15 @@ class Fleet:
             self._watches[name].leave()
         for name in ended[: max(0, len(ended) - _MOST_ENDED)]:
             del self._watches[name]
+
+    def exposition(self) -> str:
+        """Return the metrics of all listed topologies for Prometheus, once a second anew."""
+        controls = {name: one.control for name, one in self.watches().items() if one.listed}
+        with self._exposing:
+            if self._clock.monotonic() >= self._exposed_until:
+                self._exposed = exposition(controls)
+                self._exposed_until = self._clock.monotonic() + FRESH_SECS
+            return self._exposed
 
     def keep(self, stop: threading.Event) -> None:
         """Ask every driver now and then, so that the last state is known when a driver ends."""

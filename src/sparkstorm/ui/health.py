@@ -1,4 +1,4 @@
-"""Health: whether the page lives, and whether topologies move.
+"""Health: whether the page lives, whether topologies move, and their metrics for Prometheus.
 
 A topology that waits for its source polls all the same, so polls must be recent. Commits must be
 recent only while messages are pending and the spouts are active.
@@ -8,7 +8,9 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
+from starlette.responses import PlainTextResponse
 
+from sparkstorm.control.prometheus import CONTENT_TYPE
 from sparkstorm.control.views import SituationView
 from sparkstorm.errors import WorldError
 from sparkstorm.ui.answers import Answer, NotThereError
@@ -65,6 +67,12 @@ def readyz(
     ready = all(state == "ready" for state in found.values())
     answer = {"status": "ready" if ready else "not ready", "topologies": found}
     return Answer(answer, 200 if ready else 503)
+
+
+@ROUTER.get("/metrics", response_class=PlainTextResponse, responses={401: FAULTS[401]})
+def metrics(fleet: Listed) -> PlainTextResponse:
+    """Return the metrics of all topologies in Prometheus' text format."""
+    return PlainTextResponse(fleet.exposition(), media_type=CONTENT_TYPE)
 
 
 def _state(watch: Watch, most_secs: float) -> str:

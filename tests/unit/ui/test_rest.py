@@ -323,3 +323,18 @@ def test_commits_must_move_only_while_messages_are_in_batches(client: TestClient
     """A topology without messages commits nothing, and is well."""
     assert client.get("/readyz?most_secs=0.0000001").status_code == 503
     assert client.get("/readyz?most_secs=0").status_code == 422
+
+
+def test_prometheus_reads_all_topologies(registry: FakeRegistry, shop: FakeControl) -> None:
+    """Each driver is asked once a second at most; one that is gone is down."""
+    clock = ManualClock()
+    client = TestClient(make_app(registry, clock=clock), base_url="http://localhost")
+    for _ in range(10):
+        response = client.get("/metrics")
+    assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert 'sparkstorm_up{topology="shop"} 1' in response.text
+    assert 'sparkstorm_up{topology="hostile"} 1' in response.text
+    assert shop.asked["situation"] == 1
+    shop.gone = True
+    clock.advance(2)
+    assert 'sparkstorm_up{topology="shop-7f3a"} 0' in client.get("/metrics").text

@@ -18,8 +18,8 @@ __all__ = ["detail_of", "letters_of", "lines_of", "messages_of"]
 
 WHY = "KeyError: 'sku-8812'"
 
-_STATES = ("retry", "open", "running", "retry", "running")
-_HOLDERS = {"retry": "enrich", "open": "total", "running": "score"}
+_STATES = ("retry", "open", "running", "retry", "waiting")
+_HOLDERS = {"retry": "enrich", "open": "total", "running": "score", "waiting": ""}
 
 
 def messages_of(count: int, names: Sequence[str] = ()) -> list[MessageView]:
@@ -42,7 +42,7 @@ def _message(number: int, count: int, names: Sequence[str]) -> MessageView:
         attempt=3 if failed else 1,
         age_secs=600.0 * (count - number) / count,
         due_secs=float(4 + number % 30) if failed else None,
-        held_by=[_HOLDERS[state]],
+        held_by=[_HOLDERS[state]] if _HOLDERS[state] else [],
         reason="error" if failed else "",
         why=(names[number % len(names)] if names else WHY) if failed else "",
     )

@@ -26,7 +26,7 @@ WINDOWS: dict[WindowName, str] = {
     "86400": "1 day",
     ":all-time": "all time",
 }
-STATES = ("running", "open", "retry")
+STATES = ("waiting", "running", "open", "retry")
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 _MOST_SHOWN = 100

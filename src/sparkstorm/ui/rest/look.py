@@ -29,7 +29,8 @@ ROUTER = APIRouter(
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
 Offset = Annotated[int, Query(ge=0, le=10**9, description="How many to pass over.")]
 State = Annotated[
-    str | None, Query(pattern="^(running|open|retry)$", description="running, open or retry.")
+    str | None,
+    Query(pattern="^(waiting|running|open|retry)$", description="waiting, running, open or retry."),
 ]
 Level = Annotated[
     str | None,
