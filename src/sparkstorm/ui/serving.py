@@ -10,6 +10,7 @@ from typing import final
 
 import uvicorn
 
+from sparkstorm.clock import Clock
 from sparkstorm.errors import ConfigError, WorldError
 from sparkstorm.ui.app import make_app
 from sparkstorm.ui.registry import Registry
@@ -43,6 +44,7 @@ class Server:
         *,
         token: str | None = None,
         hosts: Collection[str] = (),
+        clock: Clock | None = None,
     ) -> None:
         """Take the address.
 
@@ -52,6 +54,7 @@ class Server:
             port: the port; 0 takes any free one.
             token: whoever has it may look and steer.
             hosts: further names under which the page may be opened.
+            clock: the time; tests pass a manual one.
 
         Raises:
             ConfigError: the token is short, or the host is none of this machine.
@@ -65,7 +68,7 @@ class Server:
         self._socket = _listen(host, port)
         self.host = host
         self.port: int = self._socket.getsockname()[1]
-        app = make_app(registry, token=token, hosts=[*hosts, *_names(host)])
+        app = make_app(registry, token=token, hosts=[*hosts, *_names(host)], clock=clock)
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,

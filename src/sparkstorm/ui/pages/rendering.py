@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, final
 from urllib.parse import quote, urlencode
@@ -12,6 +13,7 @@ from markupsafe import Markup, escape
 from sparkstorm._version import __version__
 from sparkstorm.clock import Clock
 from sparkstorm.texts.showing import as_json, visible_lines
+from sparkstorm.texts.wording import counted
 from sparkstorm.ui.answers import masked_settings, plain
 from sparkstorm.ui.pages import wording
 from sparkstorm.ui.pages.stuck import strip_of, verdict_of
@@ -54,32 +56,7 @@ class Renderer:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._environment = Environment(
-            loader=FileSystemLoader(TEMPLATES),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            auto_reload=False,
-            finalize=_shown,
-        )
-        self._environment.filters |= {
-            "at_clock": wording.at_clock,
-            "count": wording.count,
-            "editable": _editable,
-            "for_machines": wording.for_machines,
-            "json": _data,
-            "percent": wording.percent,
-            "rate": wording.rate,
-            "rows": rows_of,
-            "secs": wording.secs,
-            "settings": masked_settings,
-            "strip": strip_of,
-            "verdict": verdict_of,
-            "whole": _whole,
-            "compact": as_json,
-        }
-        self._environment.globals |= {"to": address, "version": __version__}
+        self._environment = _environment()
 
     def part(self, page: Page) -> str:
         """Draw the part that is kept fresh."""
@@ -91,6 +68,41 @@ class Renderer:
         drawn = Markup(part)  # noqa: S704 - a template has just escaped it
         facts = {**page.facts, "page": page, "drawn": drawn, "now": self._clock.wall()}
         return self._environment.get_template("page.html").render(facts)
+
+
+@cache
+def _environment() -> Environment:
+    """Return the templates, all of them compiled: no reader waits for that."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+        finalize=_shown,
+    )
+    environment.filters |= {
+        "at_clock": wording.at_clock,
+        "count": wording.count,
+        "counted": counted,
+        "editable": _editable,
+        "for_machines": wording.for_machines,
+        "json": _data,
+        "percent": wording.percent,
+        "rate": wording.rate,
+        "rows": rows_of,
+        "secs": wording.secs,
+        "settings": masked_settings,
+        "strip": strip_of,
+        "verdict": verdict_of,
+        "whole": _whole,
+        "compact": as_json,
+    }
+    environment.globals |= {"to": address, "version": __version__}
+    for name in environment.list_templates():
+        environment.get_template(name)
+    return environment
 
 
 def address(topology: str = "", *path: str, **query: object) -> str:

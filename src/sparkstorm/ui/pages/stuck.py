@@ -79,7 +79,8 @@ def _why_stuck(one: PartitionView) -> str:
         f"The offset stays at {one.committed} until that message is acked or given up.",
     ]
     if one.acked_beyond:
-        sentences.append(f"{counted(one.acked_beyond, 'later message')} are done, and wait for it.")
+        waiting = counted(one.acked_beyond, "later message")
+        sentences.append(f"Because of it, {waiting} that are acked cannot be committed.")
     if one.paused:
         sentences.append("Too much waits already, so nothing new is read.")
     if one.halted:

@@ -10,7 +10,7 @@ __all__ = ["Row", "rows_of"]
 
 MOST_ROWS = 500
 _DEEPEST = 12
-_LEAST = 0.6
+_LEAST = 1.5
 """The narrowest bar, in percent."""
 
 
@@ -22,7 +22,7 @@ class Row:
     Attributes:
         node: the tuple.
         depth: how far it is indented.
-        start: where its bar begins, in percent of the attempt's time; None without a time.
+        start: where its bar begins, in percent of all tuples' time; None without a time.
         width: the bar's width.
         others: the tuples that it is anchored to as well.
     """
@@ -44,7 +44,7 @@ def rows_of(attempt: AttemptView) -> list[Row]:
     for node in nodes:
         first = next((one for one in node.parents if one in known and one != node.id), "")
         below.setdefault(first, []).append(node)
-    began, length = _span(attempt, nodes)
+    began, length = _span(nodes)
     rows = []
     # Tuples that are anchored in a circle are under no root; they come last.
     order = _walk(below, nodes)
@@ -68,12 +68,11 @@ def _walk(
     return list(found.values())
 
 
-def _span(attempt: AttemptView, nodes: Sequence[NodeView]) -> tuple[float, float]:
-    """Return when the attempt began and its length, by its tuples' times."""
+def _span(nodes: Sequence[NodeView]) -> tuple[float, float]:
+    """Return when the first tuple was executed, and the time until the last one was done."""
     times = [(node.at, node.at + (node.secs or 0.0)) for node in nodes if node.at is not None]
-    began = min([attempt.began, *(start for start, _ in times)])
-    ended = max([attempt.ended or began, *(end for _, end in times)])
-    return began, max(ended - began, 1e-6)
+    began = min((start for start, _ in times), default=0.0)
+    return began, max(max((end for _, end in times), default=0.0) - began, 1e-9)
 
 
 def _bar(node: NodeView, began: float, length: float) -> tuple[float | None, float]:
