@@ -1,11 +1,12 @@
 """Fleet: all topologies that the page knows, also those that have ended."""
 
 import threading
+from contextlib import suppress
 from typing import final
 
 from sparkstorm.clock import Clock
 from sparkstorm.control.prometheus import exposition
-from sparkstorm.errors import WorldError
+from sparkstorm.errors import SparkstormError
 from sparkstorm.ui.registry import Registry
 from sparkstorm.ui.watch import FRESH_SECS, Watch
 
@@ -70,11 +71,10 @@ class Fleet:
     def keep(self, stop: threading.Event) -> None:
         """Ask every driver now and then, so that the last state is known when a driver ends."""
         while not stop.is_set():
-            for watch in self.watches().values():
-                try:
-                    _look(watch)
-                except WorldError:
-                    continue  # a page of this topology says so
+            with suppress(SparkstormError):  # the page of topologies says so
+                for watch in self.watches().values():
+                    with suppress(SparkstormError):  # and so does each page of this topology
+                        _look(watch)
             stop.wait(_ROUND_SECS)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
+from sparkstorm._version import __version__
 from sparkstorm.clock import Clock
 from sparkstorm.control.control import Control
 from sparkstorm.control.views import (
@@ -227,7 +228,13 @@ class Watch:
 
     def _learn(self, key: Hashable, question: Callable[[], T]) -> T:
         began = self._clock.monotonic()
-        value = question()
+        try:
+            value = question()
+        except ValueError as error:
+            raise WorldError(
+                f"the driver's answer cannot be read: is it of another version of sparkstorm? "
+                f"This page is of {__version__}."
+            ) from error
         ended = self._clock.monotonic()
         self.gone = False
         self.seen = self._clock.wall()

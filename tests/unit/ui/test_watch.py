@@ -3,11 +3,13 @@
 import threading
 
 import pytest
+from starlette.testclient import TestClient
 
 from sparkstorm.control.control import Control
 from sparkstorm.errors import WorldError
 from sparkstorm.testing import ManualClock, wait_until
 from sparkstorm.testing.control import FakeControl, FakeRegistry
+from sparkstorm.ui import make_app
 from sparkstorm.ui.fleet import Fleet
 from sparkstorm.ui.watch import Watch
 
@@ -102,6 +104,26 @@ def test_the_last_state_stays_when_the_driver_ends(shop: FakeControl, clock: Man
     assert watch.gone
     with pytest.raises(WorldError, match="has ended"):
         watch.window("600")
+
+
+class ForeignControl:
+    """A driver of another version: its answers do not fit the views."""
+
+    def __getattr__(self, name: str) -> object:
+        raise ValueError("1 validation error for SituationView")
+
+
+def test_a_driver_of_another_version_is_told_apart(
+    registry: FakeRegistry, clock: ManualClock
+) -> None:
+    """It is as good as gone, and harms no other topology."""
+    foreign: Control = ForeignControl()  # type: ignore[assignment]
+    with pytest.raises(WorldError, match="another version"):
+        Watch(foreign, clock).situation()
+    registry.controls["foreign-1"] = foreign  # type: ignore[assignment]
+    client = TestClient(make_app(registry), base_url="http://localhost")
+    assert "shop-7f3a" in client.get("/").text
+    assert len(client.get("/api/v1/topology/summary").json()["topologies"]) == 2
 
 
 def test_an_order_makes_all_answers_old(shop: FakeControl, clock: ManualClock) -> None:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from sparkstorm.control.views import ComponentView, SituationView, WindowName
-from sparkstorm.errors import WorldError
+from sparkstorm.errors import SparkstormError
 from sparkstorm.ui.answers import NotThereError
 from sparkstorm.ui.fleet import Fleet
 from sparkstorm.ui.pages.picture import picture_of, rates_of
@@ -40,7 +40,7 @@ def topologies(fleet: Fleet) -> Page:
     for name, watch in fleet.watches().items():
         try:
             rows.append({"watch": watch, "topology": watch.topology(), "now": watch.situation()})
-        except WorldError:
+        except SparkstormError:
             rows.append({"watch": watch, "topology": None, "now": None, "id": name})
     rows.sort(key=lambda row: row["watch"].gone)  # type: ignore[attr-defined]
     return Page(title="Topologies", part="topologies.html", facts={"rows": rows})

@@ -67,6 +67,11 @@ function colour(name) {
 }
 
 function draw() {
+  for (const [element, chart] of charts) {
+    if (element.isConnected) continue;
+    chart.destroy();
+    charts.delete(element);
+  }
   for (const element of document.querySelectorAll(".chart")) {
     const lines = JSON.parse(element.dataset.lines);
     let chart = charts.get(element);

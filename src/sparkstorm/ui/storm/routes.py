@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 
 from sparkstorm.control.views import WindowName, WindowView
-from sparkstorm.errors import ConfigError, WorldError
+from sparkstorm.errors import ConfigError, SparkstormError
 from sparkstorm.ui.answers import Answer, masked_settings
 from sparkstorm.ui.fleet import Fleet
 from sparkstorm.ui.pages.actions import wait_secs_of
@@ -27,8 +27,8 @@ def _running(fleet: Fleet) -> list[headers.Running]:
         if not watch.gone:
             try:
                 found.append((watch.topology(), watch.situation()))
-            except WorldError:
-                continue  # its driver has just ended, so it runs no longer
+            except SparkstormError:
+                continue  # its driver has just ended, or answers in a way that nobody can read
     return found
 
 
