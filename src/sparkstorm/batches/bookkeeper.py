@@ -130,9 +130,8 @@ class Bookkeeper:
 
     def tell_lines(self, reports: Sequence[Report]) -> None:
         """Log the lines of tasks at once, whatever becomes of their batch."""
-        for report in reports:
-            for line in report.lines:
-                log_line(line)
+        for line in self._sources.addressed(line for report in reports for line in report.lines):
+            log_line(line)
 
     def statistics(self) -> Statistics:
         """How the topology stands now."""

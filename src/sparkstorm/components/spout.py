@@ -119,6 +119,12 @@ class Spout(ABC):
         the retry policy.
         """
 
+    def retry_now(self, msg_id: Any) -> None:
+        """Called when people ask that a failed message be tried at once.
+
+        Without an override the spout itself decides when, as after any ``fail``.
+        """
+
     def exhausted(self) -> bool:
         """Return whether the spout will never emit again; a bounded run then drains and ends.
 

@@ -41,6 +41,9 @@ class LastLines:
             level=line.level,
             text=line.text,
             trace=line.trace,
+            message=line.message,
+            name=line.name,
+            attempt=line.attempt,
         )
         with self._guard:
             self._lines.append(view)
@@ -68,7 +71,7 @@ class LastLines:
             line
             for line in lines
             if component in (None, line.component)
-            and (message is None or message == line.message or message in line.text)
+            and message in (None, line.message, line.name)
             and logging.getLevelNamesMapping().get(line.level.upper(), logging.INFO) >= least
         ]
         return found[-limit:] if limit > 0 else []

@@ -62,6 +62,15 @@ class ReplayingSpout(Spout):
             # The tie parts equal times: message ids may not be comparable.
             heapq.heappush(self._retries, (due, next(self._tie), msg_id))
 
+    def retry_now(self, msg_id: Hashable) -> None:
+        """Let a message that waits for its retry be due."""
+        now = self._clock.monotonic()
+        self._retries = [
+            (min(due, now) if waiting == msg_id else due, tie, waiting)
+            for due, tie, waiting in self._retries
+        ]
+        heapq.heapify(self._retries)
+
     @property
     def kept(self) -> int:
         """How many messages are neither acked nor given up."""

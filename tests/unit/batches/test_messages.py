@@ -204,6 +204,18 @@ def test_messages_of_a_partitioned_spout_are_named_and_hurried() -> None:
         assert len(kept(runner, message.id).attempts) == 2
 
 
+def test_a_message_of_a_hosted_spout_is_retried_now() -> None:
+    clock = ManualClock()
+    config = ss.Config(max_retries=5, retry_backoff_secs=3600.0, retry_backoff_max_secs=3600.0)
+    with LocalRunner(words(Lines("bad", "a"), Refuse()), clock=clock, config=config) as runner:
+        runner.run_until_idle()
+        (message,) = listed(runner)
+        assert not runner.step()
+        assert runner.coordinator.inquiry.hurry([message.id, "none"]) == 1
+        assert runner.step()
+        assert len(kept(runner, "bad").attempts) == 2
+
+
 @pytest.mark.parametrize(
     ("wanted", "names"),
     [

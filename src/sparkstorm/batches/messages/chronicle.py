@@ -54,12 +54,13 @@ class Chronicle:
     # --- what people ask -------------------------------------------------------------------------
 
     def get(self, message: str) -> Kept | None:
+        """Return what is kept of a message, by its id."""
+        return self._kept.get(message)
+
+    def find(self, message: str) -> Kept | None:
         """Return what is kept of a message, by its id or its name; the newest of that name."""
-        found = self._kept.get(message)
-        if found is None:
-            named = (kept for kept in reversed(self._kept.values()) if kept.named.name == message)
-            found = next(named, None)
-        return found
+        named = (kept for kept in reversed(self._kept.values()) if kept.named.name == message)
+        return self._kept.get(message) or next(named, None)
 
     def follow(self, text: str, spout: str | None = None) -> None:
         """Trace messages whose name or payload contains a text, of one spout or of all.
