@@ -17,6 +17,13 @@ def registry(shop: FakeControl) -> FakeRegistry:
     return FakeRegistry([shop, FakeControl("hostile", hostile=True)])
 
 
+@pytest.fixture(scope="session")
+def reader() -> TestClient:
+    """A client for tests that give no orders."""
+    registry = FakeRegistry([FakeControl("shop"), FakeControl("hostile", hostile=True)])
+    return TestClient(make_app(registry), base_url="http://localhost", follow_redirects=False)
+
+
 @pytest.fixture
 def client(registry: FakeRegistry) -> TestClient:
     return TestClient(make_app(registry), base_url="http://localhost", follow_redirects=False)

@@ -70,9 +70,9 @@ def test_every_view_is_among_those_tried() -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS_SHOWN)
-def test_hostile_texts_stay_texts(client: TestClient, view: str) -> None:
+def test_hostile_texts_stay_texts(reader: TestClient, view: str) -> None:
     """No text makes an element, an attribute, a script or an address outside of the page."""
-    page = shown(client, HOSTILE_ONE + view)
+    page = shown(reader, HOSTILE_ONE + view)
     assert len(page.all("script")) == 4
     assert page.all("img") == page.all("iframe") == page.all("style") == []
     for tag, attributes in page.found:
@@ -94,45 +94,46 @@ PARAMETERS = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("view", "name"), [(view, name) for view, names in PARAMETERS.items() for name in names]
 )
-def test_hostile_addresses_do_no_harm(client: TestClient, view: str, name: str) -> None:
+def test_hostile_addresses_do_no_harm(reader: TestClient, view: str, name: str) -> None:
     """A parameter may be anything."""
     for text in HOSTILE:
         query = f"{name}={quote(text, safe='', errors='replace')}"
-        response = client.get(f"{SHOP}/{view}?{query}")
+        response = reader.get(f"{SHOP}/{view}?{query}")
         assert response.status_code in (200, 404)
         assert "<script>" not in response.text
 
 
 @pytest.mark.parametrize("text", [one for one in HOSTILE if one.strip() not in ("", "..")])
-def test_a_hostile_topology_id_is_not_found(client: TestClient, text: str) -> None:
+def test_a_hostile_topology_id_is_not_found(reader: TestClient, text: str) -> None:
     """It leads to no file and no other topology."""
-    response = client.get(f"/topologies/{quote(text, safe='', errors='replace')}/messages")
+    response = reader.get(f"/topologies/{quote(text, safe='', errors='replace')}/messages")
     assert response.status_code == 404
     assert "root:" not in response.text
 
 
-def test_static_files_are_those_of_the_package(client: TestClient) -> None:
+def test_static_files_are_those_of_the_package(reader: TestClient) -> None:
     """Nobody climbs out of the folder."""
-    assert client.get("/static/page.js").status_code == 200
+    assert reader.get("/static/page.js").status_code == 200
     for path in ("..%2fapp.py", "%2e%2e/app.py", "vendor/..%2f..%2fapp.py", "/etc/passwd"):
-        assert client.get(f"/static/{path}").status_code == 404
+        assert reader.get(f"/static/{path}").status_code == 404
 
 
-def test_the_page_loads_nothing_from_elsewhere(client: TestClient) -> None:
+def test_the_page_loads_nothing_from_elsewhere(reader: TestClient) -> None:
     """It works without a network."""
-    page = shown(client, SHOP)
+    page = shown(reader, SHOP)
     sources = [one["src"] for one in page.all("script")] + [one["href"] for one in page.all("link")]
     for source in sources:
         assert source is not None
-        assert client.get(source).status_code == 200
+        assert reader.get(source).status_code == 200
 
 
-def test_the_overview_leads_to_the_oldest_message(client: TestClient) -> None:
+def test_the_overview_leads_to_the_oldest_message(reader: TestClient) -> None:
     """Which message, which bolt, why: at the first look."""
-    page = shown(client, SHOP)
+    page = shown(reader, SHOP)
     assert "orders-0:18204" in page.text
     assert "KeyError: 'sku-8812'" in page.text
     hrefs = [one.get("href") for one in page.all("a")]
@@ -140,18 +141,18 @@ def test_the_overview_leads_to_the_oldest_message(client: TestClient) -> None:
     assert f"{SHOP}/component?id=enrich" in hrefs
 
 
-def test_a_message_shows_the_line_in_the_users_own_file(client: TestClient) -> None:
+def test_a_message_shows_the_line_in_the_users_own_file(reader: TestClient) -> None:
     """Both attempts are there, each with its exception, tree and lines."""
-    page = shown(client, f"{SHOP}/message?id=m00000")
+    page = shown(reader, f"{SHOP}/message?id=m00000")
     assert page.text.count("shop/bolts.py:41 in execute") >= 2
     assert "Attempt 1" in page.text
     assert "Attempt 2" in page.text
     assert "no price for" in page.text
 
 
-def test_messages_can_be_filtered_by_their_address(client: TestClient) -> None:
+def test_messages_can_be_filtered_by_their_address(reader: TestClient) -> None:
     """Each view is a URL."""
-    page = shown(client, f"{SHOP}/messages?state=open&spout=orders")
+    page = shown(reader, f"{SHOP}/messages?state=open&spout=orders")
     assert "orders-0" in page.text
     assert "click-" not in page.text
     assert "Retry now" not in page.text
@@ -320,11 +321,11 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def test_a_message_name_is_no_template(client: TestClient) -> None:
+def test_a_message_name_is_no_template(reader: TestClient) -> None:
     """Texts are facts of a template, never a part of one."""
     names = [one.name for one in messages_of_hostile()]
     assert "{{ 7 * 7 }}{% raw %}${7*7}" in names
-    assert "{{ 7 * 7 }}{% raw %}" in shown(client, f"{HOSTILE_ONE}/messages").text
+    assert "{{ 7 * 7 }}{% raw %}" in shown(reader, f"{HOSTILE_ONE}/messages").text
 
 
 def messages_of_hostile() -> list[MessageView]:

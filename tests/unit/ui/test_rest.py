@@ -74,14 +74,14 @@ def assert_has(answer: dict[str, Any], *names: str) -> None:
     assert wanted - set(answer) == set()
 
 
-def test_the_cluster_has_storms_fields(client: TestClient) -> None:
+def test_the_cluster_has_storms_fields(reader: TestClient) -> None:
     """The cluster is the drivers of this machine."""
-    cluster = got(client, f"{API}/cluster/summary")
+    cluster = got(reader, f"{API}/cluster/summary")
     assert_has(cluster, CLUSTER)
     assert cluster["topologies"] == 2
-    (driver,) = got(client, f"{API}/supervisor/summary")["supervisors"]
+    (driver,) = got(reader, f"{API}/supervisor/summary")["supervisors"]
     assert driver["slotsUsed"] == 2
-    assert got(client, f"{API}/nimbus/summary") == {"nimbuses": []}
+    assert got(reader, f"{API}/nimbus/summary") == {"nimbuses": []}
 
 
 def test_the_cluster_shows_no_secrets(registry: FakeRegistry) -> None:
@@ -96,12 +96,12 @@ def test_the_cluster_shows_no_secrets(registry: FakeRegistry) -> None:
         assert "kafka.bootstrap.servers" in response.text
 
 
-def test_topologies_have_storms_fields(client: TestClient) -> None:
+def test_topologies_have_storms_fields(reader: TestClient) -> None:
     """As a list, and each with its spouts and bolts."""
-    rows = got(client, f"{API}/topology/summary")["topologies"]
+    rows = got(reader, f"{API}/topology/summary")["topologies"]
     assert [row["id"] for row in rows] == ["shop-7f3a", "hostile-7f3a"]
     assert_has(rows[0], ROW)
-    page = got(client, f"{SHOP}?window=600")
+    page = got(reader, f"{SHOP}?window=600")
     assert_has(page, PAGE)
     assert [one["window"] for one in page["topologyStats"]] == [
         "600",
@@ -119,9 +119,9 @@ def test_topologies_have_storms_fields(client: TestClient) -> None:
     assert enrich["executeLatency"] == "6.200"
 
 
-def test_a_bolt_has_storms_fields(client: TestClient) -> None:
+def test_a_bolt_has_storms_fields(reader: TestClient) -> None:
     """By window, stream and task."""
-    bolt = got(client, f"{SHOP}/component/enrich?window=600")
+    bolt = got(reader, f"{SHOP}/component/enrich?window=600")
     assert_has(bolt, COMPONENT, "boltStats inputStats")
     assert_has(bolt["boltStats"][0], BOLT_STATS)
     assert_has(bolt["inputStats"][0], INPUT)
@@ -132,18 +132,18 @@ def test_a_bolt_has_storms_fields(client: TestClient) -> None:
     assert "has no price" in bolt["componentErrors"][0]["error"]
 
 
-def test_a_spout_has_storms_fields(client: TestClient) -> None:
+def test_a_spout_has_storms_fields(reader: TestClient) -> None:
     """Its verdicts are those of messages."""
-    spout = got(client, f"{SHOP}/component/orders")
+    spout = got(reader, f"{SHOP}/component/orders")
     assert_has(spout, COMPONENT, "spoutSummary")
     assert_has(spout["spoutSummary"][0], STATS)
     assert_has(spout["outputStats"][0], "stream emitted transferred completeLatency acked failed")
     assert_has(spout["executorStats"][0], EXECUTOR, "completeLatency")
 
 
-def test_metrics_lag_and_graph_have_storms_fields(client: TestClient) -> None:
+def test_metrics_lag_and_graph_have_storms_fields(reader: TestClient) -> None:
     """Tools that draw Storm's graph draw ours."""
-    metrics = got(client, f"{SHOP}/metrics")
+    metrics = got(reader, f"{SHOP}/metrics")
     assert_has(metrics, "window window-hint spouts bolts")
     assert_has(metrics["spouts"][0], "id emitted transferred acked failed complete_ms_avg")
     assert_has(
@@ -151,15 +151,15 @@ def test_metrics_lag_and_graph_have_storms_fields(client: TestClient) -> None:
         "id emitted transferred acked failed process_ms_avg executed executed_ms_avg",
     )
     assert_has(metrics["bolts"][0]["acked"][0], "component_id stream_id value")
-    lag = got(client, f"{SHOP}/lag")["orders"]
+    lag = got(reader, f"{SHOP}/lag")["orders"]
     assert lag["spoutLagResult"]["orders"]["0"] == {
         "consumerCommittedOffset": 18_204,
         "logHeadOffset": 18_204 + 5210,
         "lag": 5210,
     }
-    rows = got(client, f"{SHOP}/visualization-init")["visualizationTable"][0][":row"]
+    rows = got(reader, f"{SHOP}/visualization-init")["visualizationTable"][0][":row"]
     assert rows == [{":stream": "default", ":sani-stream": "sdefault", ":checked": True}]
-    graph = got(client, f"{SHOP}/visualization?window=600")
+    graph = got(reader, f"{SHOP}/visualization?window=600")
     assert graph["enrich"][":inputs"][0][":component"] == "parse"
 
 
@@ -175,9 +175,9 @@ def test_storms_orders_are_taken(client: TestClient, shop: FakeControl) -> None:
     assert shop.orders == [("deactivate",), ("activate",), ("kill", 30.0)]
 
 
-def test_a_rebalance_is_refused_with_a_way_on(client: TestClient) -> None:
+def test_a_rebalance_is_refused_with_a_way_on(reader: TestClient) -> None:
     """The text says what to do instead."""
-    response = client.post(f"{SHOP}/rebalance/30")
+    response = reader.post(f"{SHOP}/rebalance/30")
     assert response.status_code == 400
     assert "start it again on the same checkpoint" in response.json()["errorMessage"]
 
@@ -185,25 +185,25 @@ def test_a_rebalance_is_refused_with_a_way_on(client: TestClient) -> None:
 # --- ours ----------------------------------------------------------------------------------------
 
 
-def test_messages_are_found_by_state_component_age_and_name(client: TestClient) -> None:
+def test_messages_are_found_by_state_component_age_and_name(reader: TestClient) -> None:
     """The oldest come first."""
-    everything = got(client, f"{SHOP}/messages")
+    everything = got(reader, f"{SHOP}/messages")
     ages = [one["age_secs"] for one in everything["messages"]]
     assert ages == sorted(ages, reverse=True)
-    retry = got(client, f"{SHOP}/messages?state=retry&component=enrich")
+    retry = got(reader, f"{SHOP}/messages?state=retry&component=enrich")
     assert {one["state"] for one in retry["messages"]} == {"retry"}
-    old = got(client, f"{SHOP}/messages?older_than_secs=300")
+    old = got(reader, f"{SHOP}/messages?older_than_secs=300")
     assert 0 < old["total"] < everything["total"]
     assert min(one["age_secs"] for one in old["messages"]) > 300
-    named = got(client, f"{SHOP}/messages?name=18204")
+    named = got(reader, f"{SHOP}/messages?name=18204")
     assert [one["id"] for one in named["messages"]] == ["m00000"]
 
 
-def test_a_message_has_its_tree(client: TestClient) -> None:
+def test_a_message_has_its_tree(reader: TestClient) -> None:
     """By its id or its name."""
-    by_id = got(client, f"{SHOP}/message?id=m00000")
+    by_id = got(reader, f"{SHOP}/message?id=m00000")
     assert by_id["attempts"][0]["tree"]["nodes"][1]["frame"] == "shop/bolts.py:41 in execute"
-    assert got(client, f"{SHOP}/message?id=orders-0:18204")["id"] == "m00000"
+    assert got(reader, f"{SHOP}/message?id=orders-0:18204")["id"] == "m00000"
 
 
 def test_letters_are_replayed_and_discarded(client: TestClient, shop: FakeControl) -> None:
@@ -258,22 +258,22 @@ def test_the_other_orders_reach_the_driver(client: TestClient, shop: FakeControl
     ],
 )
 def test_a_bad_question_is_refused_in_words(
-    client: TestClient, path: str, status: int, words: str
+    reader: TestClient, path: str, status: int, words: str
 ) -> None:
     """In the shape of Storm's errors."""
-    response = client.get(path)
+    response = reader.get(path)
     assert response.status_code == status
     assert set(response.json()) == {"error", "errorMessage"}
     assert words in response.json()["errorMessage"]
 
 
-def test_hostile_texts_come_back_as_they_are(client: TestClient) -> None:
-    """JSON carries any text; a client that shows it has to make it safe."""
+def test_hostile_texts_come_back_as_they_are(reader: TestClient) -> None:
+    """JSON carries any text; a reader that shows it has to make it safe."""
     hostile = FakeControl("hostile", hostile=True)
     for path in ("messages", "letters", "lines", "message?id=m00001"):
-        got(client, f"{API}/topology/hostile-7f3a/{path}")
+        got(reader, f"{API}/topology/hostile-7f3a/{path}")
     names = [
-        one["name"] for one in got(client, f"{API}/topology/hostile-7f3a/messages")["messages"]
+        one["name"] for one in got(reader, f"{API}/topology/hostile-7f3a/messages")["messages"]
     ]
     assert names == [one.name for one in hostile.messages().messages]
 
@@ -294,11 +294,11 @@ def test_the_page_is_alive_whatever_happens(client: TestClient, shop: FakeContro
     assert got(client, "/livez") == {"status": "alive"}
 
 
-def test_ready_while_polls_and_commits_move(client: TestClient) -> None:
+def test_ready_while_polls_and_commits_move(reader: TestClient) -> None:
     """All topologies, or one."""
-    assert got(client, "/readyz")["status"] == "ready"
-    assert set(got(client, "/readyz?topology=shop-7f3a")["topologies"]) == {"shop-7f3a"}
-    assert client.get("/readyz?topology=nobody").status_code == 404
+    assert got(reader, "/readyz")["status"] == "ready"
+    assert set(got(reader, "/readyz?topology=shop-7f3a")["topologies"]) == {"shop-7f3a"}
+    assert reader.get("/readyz?topology=nobody").status_code == 404
 
 
 def test_not_ready_with_a_reason(registry: FakeRegistry, shop: FakeControl) -> None:
@@ -319,10 +319,10 @@ def test_not_ready_with_a_reason(registry: FakeRegistry, shop: FakeControl) -> N
     assert client.get("/readyz").json()["topologies"] == {"hostile-7f3a": "ready"}
 
 
-def test_commits_must_move_only_while_messages_are_in_batches(client: TestClient) -> None:
+def test_commits_must_move_only_while_messages_are_in_batches(reader: TestClient) -> None:
     """A topology without messages commits nothing, and is well."""
-    assert client.get("/readyz?most_secs=0.0000001").status_code == 503
-    assert client.get("/readyz?most_secs=0").status_code == 422
+    assert reader.get("/readyz?most_secs=0.0000001").status_code == 503
+    assert reader.get("/readyz?most_secs=0").status_code == 422
 
 
 def test_prometheus_reads_all_topologies(registry: FakeRegistry, shop: FakeControl) -> None:

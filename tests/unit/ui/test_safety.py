@@ -25,9 +25,9 @@ def guarded(registry: FakeRegistry) -> TestClient:
 @pytest.mark.parametrize(
     "host", ["localhost", "127.0.0.1:8642", "[::1]:8642", "LOCALHOST:1", "localhost.", "127.0.0.9"]
 )
-def test_loopback_has_several_names(client: TestClient, host: str) -> None:
+def test_loopback_has_several_names(reader: TestClient, host: str) -> None:
     """All of them are this machine."""
-    assert client.get("/", headers={"Host": host}).status_code == 200
+    assert reader.get("/", headers={"Host": host}).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,9 @@ def test_loopback_has_several_names(client: TestClient, host: str) -> None:
         "localhost@evil.example",
     ],
 )
-def test_a_rebound_name_is_refused(client: TestClient, host: str) -> None:
+def test_a_rebound_name_is_refused(reader: TestClient, host: str) -> None:
     """A foreign page whose name leads to loopback reads nothing."""
-    response = client.get("/", headers={"Host": host})
+    response = reader.get("/", headers={"Host": host})
     assert response.status_code == 421
     assert "shop" not in response.text
 
@@ -88,9 +88,9 @@ def test_reading_gives_no_orders(client: TestClient, shop: FakeControl) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/topology/summary", "/static/page.js", "/nothing"])
-def test_every_answer_forbids_what_is_not_ours(client: TestClient, path: str) -> None:
+def test_every_answer_forbids_what_is_not_ours(reader: TestClient, path: str) -> None:
     """Even if a text became markup, it could load, send and run nothing."""
-    headers = client.get(path).headers
+    headers = reader.get(path).headers
     policy = headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
@@ -99,15 +99,15 @@ def test_every_answer_forbids_what_is_not_ours(client: TestClient, path: str) ->
     assert "access-control-allow-origin" not in headers
 
 
-def test_a_refusal_has_the_headers_as_well(client: TestClient) -> None:
+def test_a_refusal_has_the_headers_as_well(reader: TestClient) -> None:
     """It is an answer like any other."""
-    headers = client.get("/", headers={"Host": "evil.example"}).headers
+    headers = reader.get("/", headers={"Host": "evil.example"}).headers
     assert "default-src 'none'" in headers["content-security-policy"]
 
 
-def test_there_is_no_jsonp(client: TestClient) -> None:
+def test_there_is_no_jsonp(reader: TestClient) -> None:
     """Storm's ``callback`` would let every site read what loopback shows."""
-    response = client.get("/api/v1/topology/summary?callback=read")
+    response = reader.get("/api/v1/topology/summary?callback=read")
     assert response.headers["content-type"] == "application/json"
     assert response.json()["topologies"]
 

@@ -147,8 +147,7 @@ def _edges(topology: TopologyView, layout: Layout, rates: dict[str, float]) -> l
     texts: dict[tuple[str, str], list[str]] = {}
     for part in topology.components:
         for one in part.inputs:
-            by = f" by {', '.join(one.fields)}" if one.fields else ""
-            text = f"{one.component} → {part.id}: {one.stream}, {one.grouping}{by}"
+            text = f"{one.component} → {part.id}: {one.stream}, {one.grouping}"
             texts.setdefault((one.component, part.id), []).append(text)
     most = max(rates.values(), default=0.0) or 1.0
     return [

@@ -67,7 +67,7 @@ def visualization(topology: TopologyView, window: WindowView) -> dict[str, Any]:
                     ":component": got.component,
                     ":stream": got.stream,
                     ":sani-stream": _plain(got.stream),
-                    ":grouping": got.grouping.lower(),
+                    ":grouping": got.grouping.partition("(")[0],
                 }
                 for got in part.inputs
             ],
