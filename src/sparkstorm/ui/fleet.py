@@ -29,6 +29,7 @@ class Fleet:
         self._lock = threading.Lock()
         self._watches: dict[str, Watch] = {}
         self._listed_until = -1.0
+        self._began = clock.monotonic()
         self._exposing = threading.Lock()
         self._exposed = ""
         self._exposed_until = -1.0
@@ -58,6 +59,10 @@ class Fleet:
             self._watches[name].leave()
         for name in ended[: max(0, len(ended) - _MOST_ENDED)]:
             del self._watches[name]
+
+    def age_secs(self) -> float:
+        """Return for how long the page has been running."""
+        return self._clock.monotonic() - self._began
 
     def exposition(self) -> str:
         """Return the metrics of all listed topologies for Prometheus, once a second anew."""

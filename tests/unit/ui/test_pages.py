@@ -193,8 +193,8 @@ def test_an_order_reaches_the_driver(
     ("order", "fields", "status", "words"),
     [
         ("retry", {}, 400, "No message is chosen"),
-        ("kill", {"wait_secs": "soon"}, 400, "no time to wait"),
-        ("kill", {"wait_secs": "nan"}, 400, "no time to wait"),
+        ("kill", {"wait_secs": "soon"}, 400, "no length of time"),
+        ("kill", {"wait_secs": "nan"}, 400, "no length of time"),
         ("discard", {}, 400, "No letter is chosen"),
         ("follow", {}, 400, "is empty"),
         ("level", {"component": "parse", "level": "<b>"}, 400, "no level"),

@@ -81,7 +81,23 @@ def test_the_cluster_has_storms_fields(reader: TestClient) -> None:
     assert cluster["topologies"] == 2
     (driver,) = got(reader, f"{API}/supervisor/summary")["supervisors"]
     assert driver["slotsUsed"] == 2
-    assert got(reader, f"{API}/nimbus/summary") == {"nimbuses": []}
+    (nimbus,) = got(reader, f"{API}/nimbus/summary")["nimbuses"]
+    assert_has(nimbus, "host port nimbusLogLink status version nimbusUpTime nimbusUpTimeSeconds")
+    assert nimbus["status"] == "Leader"
+
+
+def test_tools_that_compare_versions_find_a_number(reader: TestClient) -> None:
+    """It is that of the Storm whose REST this is."""
+    cluster = got(reader, f"{API}/cluster/summary")
+    assert [part.isdigit() for part in cluster["stormVersion"].split(".")] == [True] * 3
+    assert cluster["sparkstormVersion"]
+
+
+def test_any_window_is_covered(reader: TestClient) -> None:
+    """Tools ask for a minute, or for an hour, as Storm lets them."""
+    for asked, window in (("60", "600"), ("3600", "10800"), ("1000000", ":all-time")):
+        assert got(reader, f"{SHOP}?window={asked}")["window"] == window
+        assert got(reader, f"{SHOP}/metrics?window={asked}")["window"] == window
 
 
 def test_the_cluster_shows_no_secrets(registry: FakeRegistry) -> None:
@@ -117,6 +133,9 @@ def test_topologies_have_storms_fields(reader: TestClient) -> None:
     enrich = next(one for one in page["bolts"] if one["boltId"] == "enrich")
     assert float(enrich["capacity"]) == pytest.approx(0.847, abs=0.001)
     assert enrich["executeLatency"] == "6.200"
+    assert enrich["lastError"].endswith("has no price")
+    assert 0 <= enrich["errorLapsedSecs"] < 60
+    assert page["bolts"][0]["errorLapsedSecs"] is None
 
 
 def test_a_bolt_has_storms_fields(reader: TestClient) -> None:
@@ -252,7 +271,7 @@ def test_the_other_orders_reach_the_driver(client: TestClient, shop: FakeControl
         (f"{SHOP}/component/nobody", 404, "no component 'nobody'"),
         (f"{SHOP}/message?id=nobody", 404, "Nothing is known"),
         (f"{SHOP}/letter?id=nobody", 404, "no letter"),
-        (f"{SHOP}?window=5", 422, "window"),
+        (f"{SHOP}?window=soon", 400, "no length of time"),
         (f"{SHOP}/messages?limit=0", 422, "limit"),
         (f"{SHOP}/messages?state=lost", 422, "state"),
     ],

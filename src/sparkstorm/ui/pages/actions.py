@@ -76,7 +76,7 @@ def wait_secs_of(text: str) -> float:
     except ValueError:
         secs = -1.0
     if not 0 <= secs <= _LONGEST_WAIT_SECS:
-        raise ConfigError(f"{text[:40]!r} is no time to wait: give seconds, 0 or more.")
+        raise ConfigError(f"{text[:40]!r} is no length of time: give seconds, 0 or more.")
     return secs
 
 

@@ -23,14 +23,6 @@ PRETTY = {
 }
 """The windows, as Storm writes them."""
 
-_NO_ERROR = {
-    "lastError": "",
-    "errorHost": "",
-    "errorPort": "",
-    "errorTime": None,
-    "errorLapsedSecs": None,
-    "errorWorkerLogLink": "",
-}
 _NO_REQUEST = {
     "requestedMemOnHeap": 0.0,
     "requestedMemOffHeap": 0.0,
@@ -96,7 +88,13 @@ def _spout_figures(one: ComponentMetricsView | None) -> dict[str, Any]:
     return {**_sums(one), "completeLatency": millis(one.complete) if one else "0.000"}
 
 
-def spout_row(part: ComponentView, window: WindowView) -> dict[str, Any]:
+def spout_row(
+    topology: TopologyView,
+    part: ComponentView,
+    window: WindowView,
+    now: float,
+    error: LineView | None,
+) -> dict[str, Any]:
     """Return a spout's row in ``/topology/{id}``."""
     return {
         "spoutId": part.id,
@@ -104,12 +102,18 @@ def spout_row(part: ComponentView, window: WindowView) -> dict[str, Any]:
         "executors": len(part.tasks),
         "tasks": len(part.tasks),
         **_spout_figures(_named(window).get(part.id)),
-        **_NO_ERROR,
+        **_last_error(topology, now, error),
         **_NO_REQUEST,
     }
 
 
-def bolt_row(part: ComponentView, window: WindowView) -> dict[str, Any]:
+def bolt_row(
+    topology: TopologyView,
+    part: ComponentView,
+    window: WindowView,
+    now: float,
+    error: LineView | None,
+) -> dict[str, Any]:
     """Return a bolt's row in ``/topology/{id}``."""
     return {
         "boltId": part.id,
@@ -117,8 +121,20 @@ def bolt_row(part: ComponentView, window: WindowView) -> dict[str, Any]:
         "executors": len(part.tasks),
         "tasks": len(part.tasks),
         **_bolt_figures(_named(window).get(part.id)),
-        **_NO_ERROR,
+        **_last_error(topology, now, error),
         **_NO_REQUEST,
+    }
+
+
+def _last_error(topology: TopologyView, now: float, line: LineView | None) -> dict[str, Any]:
+    """Return the last line that a component logged as an error."""
+    return {
+        "lastError": line.text if line else "",
+        "errorHost": topology.host if line else "",
+        "errorPort": topology.pid if line else "",
+        "errorTime": int(line.at) if line else None,
+        "errorLapsedSecs": max(0, int(now - line.at)) if line else None,
+        "errorWorkerLogLink": f"/topologies/{encoded(topology.id)}/logs" if line else "",
     }
 
 

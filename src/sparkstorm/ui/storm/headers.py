@@ -11,7 +11,19 @@ from sparkstorm._version import __version__
 from sparkstorm.control.views import SituationView, TopologyView
 from sparkstorm.ui.answers import masked_settings
 
-__all__ = ["cluster", "encoded", "row", "supervisors", "tasks_of", "topology_head", "uptime"]
+__all__ = [
+    "cluster",
+    "encoded",
+    "nimbus",
+    "row",
+    "supervisors",
+    "tasks_of",
+    "topology_head",
+    "uptime",
+]
+
+STORM_VERSION = "2.8.0"
+"""The Storm whose REST interface this is: tools choose paths and fields by its number."""
 
 _RESOURCES = {
     "requestedMemOnHeap": 0.0,
@@ -59,7 +71,8 @@ def cluster(running: list[Running]) -> dict[str, Any]:
     tasks = sum(tasks_of(topology) for topology, _ in running)
     used = len(running)
     return {
-        "stormVersion": f"sparkstorm {__version__}",
+        "stormVersion": STORM_VERSION,
+        "sparkstormVersion": __version__,
         "user": None,
         "supervisors": len({topology.host for topology, _ in running}),
         "topologies": used,
@@ -75,6 +88,19 @@ def cluster(running: list[Running]) -> dict[str, Any]:
         "memAssignedPercentUtil": 0.0,
         "cpuAssignedPercentUtil": 0.0,
         "schedulerDisplayResource": False,
+    }
+
+
+def nimbus(host: str, port: int, secs: float) -> dict[str, Any]:
+    """Return the page's own process in the place of Nimbus: tools expect a leader."""
+    return {
+        "host": host,
+        "port": port,
+        "nimbusLogLink": "",
+        "status": "Leader",
+        "version": STORM_VERSION,
+        "nimbusUpTime": uptime(secs),
+        "nimbusUpTimeSeconds": str(int(secs)),
     }
 
 
@@ -99,7 +125,7 @@ def supervisors(running: list[Running]) -> list[dict[str, Any]]:
                 "usedCpu": 0.0,
                 "availMem": 0.0,
                 "availCpu": 0.0,
-                "version": f"sparkstorm {topology.version}",
+                "version": STORM_VERSION,
                 "schedulerDisplayResource": False,
                 "blacklisted": False,
             },
@@ -127,7 +153,8 @@ def row(topology: TopologyView, situation: SituationView) -> dict[str, Any]:
         "replicationCount": 1,
         "schedulerInfo": None,
         "topologyVersion": None,
-        "stormVersion": f"sparkstorm {topology.version}",
+        "stormVersion": STORM_VERSION,
+        "sparkstormVersion": topology.version,
         **_RESOURCES,
     }
 

@@ -1,15 +1,22 @@
 """The paths of Storm UI's REST interface."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query, Request
 
-from sparkstorm.control.views import WindowName, WindowView
+from sparkstorm.control.views import (
+    ComponentView,
+    LineView,
+    TopologyView,
+    WindowName,
+    WindowView,
+)
 from sparkstorm.errors import ConfigError, SparkstormError
 from sparkstorm.ui.answers import Answer, masked_settings
 from sparkstorm.ui.fleet import Fleet
 from sparkstorm.ui.pages.actions import wait_secs_of
-from sparkstorm.ui.parameters import FAULTS, ORDER_FAULTS, Found, Listed, Window, component_of
+from sparkstorm.ui.parameters import FAULTS, ORDER_FAULTS, Found, Listed, component_of
 from sparkstorm.ui.storm import drawing, figures, headers
 from sparkstorm.ui.watch import Watch
 
@@ -18,6 +25,17 @@ __all__ = ["ROUTER"]
 ROUTER = APIRouter(prefix="/api/v1", tags=["Storm UI's"], responses=FAULTS)
 
 Json = dict[str, Any]
+
+Row = Callable[[TopologyView, ComponentView, WindowView, float, LineView | None], Json]
+
+_TIMED: tuple[WindowName, ...] = ("600", "10800", "86400")
+Window = Annotated[
+    str,
+    Query(
+        description="Seconds, or `:all-time`. The answer is of the shortest window that covers so "
+        "many: 600, 10800, 86400 or all time."
+    ),
+]
 Wait = Annotated[str, Path(description="How many seconds pending messages may take.")]
 
 
@@ -32,9 +50,20 @@ def _running(fleet: Fleet) -> list[headers.Running]:
     return found
 
 
+def _covering(window: str) -> WindowName:
+    """Return the window that an answer is of.
+
+    >>> [_covering(window) for window in ("60", "600", "601", "9999999", ":all-time")]
+    ['600', '600', '10800', ':all-time', ':all-time']
+    """
+    if window == ":all-time":
+        return ":all-time"
+    secs = wait_secs_of(window)
+    return next((one for one in _TIMED if secs <= float(one)), ":all-time")
+
+
 def _windows(watch: Watch) -> list[WindowView]:
-    names: tuple[WindowName, ...] = ("600", "10800", "86400", ":all-time")
-    return [watch.window(name) for name in names]
+    return [watch.window(name) for name in (*_TIMED, ":all-time")]
 
 
 @ROUTER.get("/cluster/summary", response_model=Json)
@@ -57,9 +86,11 @@ def cluster_configuration(fleet: Listed) -> Answer:
 
 
 @ROUTER.get("/nimbus/summary", response_model=Json)
-def nimbus_summary(fleet: Listed) -> Answer:
-    """Return no Nimbus: every topology has a driver of its own."""
-    return Answer({"nimbuses": []})
+def nimbus_summary(request: Request, fleet: Listed) -> Answer:
+    """Return the page's own process as the leader; every topology has a driver of its own."""
+    here = request.url
+    page = headers.nimbus(here.hostname or "", here.port or 80, fleet.age_secs())
+    return Answer({"nimbuses": [page]})
 
 
 @ROUTER.get("/supervisor/summary", response_model=Json)
@@ -86,16 +117,25 @@ def topology_summary(fleet: Listed) -> Answer:
 @ROUTER.get("/topology/{topology}", response_model=Json)
 def topology_page(watch: Found, window: Window = ":all-time") -> Answer:
     """Return a topology with its spouts and bolts."""
-    topology, chosen = watch.topology(), watch.window(window)
-    parts = topology.components
+    topology, chosen = watch.topology(), watch.window(_covering(window))
+    situation, parts = watch.situation(), topology.components
+    errors = {line.component: line for line in watch.lines(level="ERROR")}
+
+    def rows(kind: str, row: Row) -> list[Json]:
+        return [
+            row(topology, one, chosen, situation.at, errors.get(one.id))
+            for one in parts
+            if one.kind == kind
+        ]
+
     return Answer(
         {
-            **headers.topology_head(topology, watch.situation()),
-            "window": window,
-            "windowHint": figures.PRETTY[window],
+            **headers.topology_head(topology, situation),
+            "window": chosen.window,
+            "windowHint": figures.PRETTY[chosen.window],
             "topologyStats": figures.topology_stats(topology, _windows(watch)),
-            "spouts": [figures.spout_row(one, chosen) for one in parts if one.kind == "spout"],
-            "bolts": [figures.bolt_row(one, chosen) for one in parts if one.kind == "bolt"],
+            "spouts": rows("spout", figures.spout_row),
+            "bolts": rows("bolt", figures.bolt_row),
         }
     )
 
@@ -118,7 +158,7 @@ def component_page(watch: Found, component: str, window: Window = ":all-time") -
             part,
             watch.situation().status,
             _windows(watch),
-            watch.window(window),
+            watch.window(_covering(window)),
             errors[::-1],
         )
     )
@@ -127,7 +167,7 @@ def component_page(watch: Found, component: str, window: Window = ":all-time") -
 @ROUTER.get("/topology/{topology}/metrics", response_model=Json)
 def topology_metrics(watch: Found, window: Window = ":all-time") -> Answer:
     """Return the counts of all components, by stream."""
-    return Answer(figures.metrics(watch.topology(), watch.window(window)))
+    return Answer(figures.metrics(watch.topology(), watch.window(_covering(window))))
 
 
 @ROUTER.get("/topology/{topology}/lag", response_model=Json)
@@ -145,7 +185,7 @@ def visualization_init(watch: Found) -> Answer:
 @ROUTER.get("/topology/{topology}/visualization", response_model=Json)
 def visualization(watch: Found, window: Window = ":all-time") -> Answer:
     """Return the graph of a topology, with figures."""
-    return Answer(drawing.visualization(watch.topology(), watch.window(window)))
+    return Answer(drawing.visualization(watch.topology(), watch.window(_covering(window))))
 
 
 def _done(watch: Watch, operation: str) -> Answer:
