@@ -158,6 +158,13 @@ def test_messages_can_be_filtered_by_their_address(reader: TestClient) -> None:
     assert "Retry now" not in page.text
 
 
+def test_stuck_partitions_come_first(reader: TestClient) -> None:
+    """Whoever has hundreds of partitions looks for those."""
+    page = reader.get(f"{SHOP}/partitions").text
+    places = [page.index(f"orders / orders-{number}") for number in (2, 0, 1, 4, 3)]
+    assert places == sorted(places)
+
+
 # --- orders --------------------------------------------------------------------------------------
 
 ORDERS: list[tuple[str, dict[str, Any], tuple[Any, ...]]] = [

@@ -55,5 +55,5 @@ def test_every_tuple_has_one_row(parents: list[list[int]]) -> None:
 def test_a_chain_of_thousands_is_cut_and_not_endless() -> None:
     """A tree may be as deep as it is large."""
     rows = rows_of(attempt_of([[], *([number] for number in range(5000))]))
-    assert len(rows) == 500
+    assert len(rows) == 200
     assert max(row.depth for row in rows) == 12

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import final
 
 from sparkstorm.control.views import ComponentMetricsView, MessageView, TopologyView, WindowView
@@ -76,9 +77,9 @@ def picture_of(
 ) -> Picture:
     """Draw a topology: failures of the last ten minutes, rates of the last seconds."""
     parts = topology.components
-    layout = lay_out(
-        [part.id for part in parts],
-        [(one.component, part.id) for part in parts for one in part.inputs],
+    layout = _layout(
+        tuple(part.id for part in parts),
+        tuple((one.component, part.id) for part in parts for one in part.inputs),
     )
     rates = rates_of(total, before)
     held = _held(messages)
@@ -93,6 +94,12 @@ def picture_of(
         nodes=nodes,
         edges=_edges(topology, layout, rates),
     )
+
+
+@lru_cache(maxsize=64)
+def _layout(names: tuple[str, ...], edges: tuple[tuple[str, str], ...]) -> Layout:
+    """Return the layout of a topology; the page draws the same ones again and again."""
+    return lay_out(names, edges)
 
 
 def rates_of(total: WindowView, before: WindowView | None) -> dict[str, float]:

@@ -16,7 +16,7 @@ from sparkstorm.texts.showing import as_json, visible_lines
 from sparkstorm.texts.wording import counted
 from sparkstorm.ui.answers import masked_settings, plain
 from sparkstorm.ui.pages import wording
-from sparkstorm.ui.pages.stuck import strip_of, verdict_of
+from sparkstorm.ui.pages.stuck import strip_of
 from sparkstorm.ui.pages.tree import rows_of
 
 __all__ = ["TEMPLATES", "Page", "Renderer"]
@@ -95,7 +95,6 @@ def _environment() -> Environment:
         "secs": wording.secs,
         "settings": masked_settings,
         "strip": strip_of,
-        "verdict": verdict_of,
         "whole": _whole,
         "compact": as_json,
     }

@@ -8,7 +8,7 @@ from sparkstorm.control.views import AttemptView, NodeView
 
 __all__ = ["Row", "rows_of"]
 
-MOST_ROWS = 500
+_MOST_ROWS = 200
 _DEEPEST = 12
 _LEAST = 1.5
 """The narrowest bar, in percent."""
@@ -48,7 +48,7 @@ def rows_of(attempt: AttemptView) -> list[Row]:
     rows = []
     # Tuples that are anchored in a circle are under no root; they come last.
     order = _walk(below, nodes)
-    for node, depth in order[:MOST_ROWS]:
+    for node, depth in order[:_MOST_ROWS]:
         start, width = _bar(node, began, length)
         rows.append(Row(node, min(depth, _DEEPEST), start, width, node.parents[1:]))
     return rows

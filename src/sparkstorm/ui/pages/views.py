@@ -11,6 +11,7 @@ from sparkstorm.ui.answers import NotThereError
 from sparkstorm.ui.fleet import Fleet
 from sparkstorm.ui.pages.picture import picture_of, rates_of
 from sparkstorm.ui.pages.rendering import Page
+from sparkstorm.ui.pages.stuck import verdict_of
 from sparkstorm.ui.watch import Watch
 
 __all__ = ["STATES", "VIEWS", "WINDOWS", "Query", "topologies", "window_of"]
@@ -161,8 +162,13 @@ def _whole(text: str) -> int:
 
 
 def partitions(watch: Watch, query: Query) -> Page:
-    """Say of each partition why its offset stands where it stands."""
-    return _page(watch, "partitions", "Partitions", {})
+    """Say of each partition why its offset stands where it stands; stuck ones come first."""
+    situation = watch.situation()
+    resting = situation.status == "INACTIVE"
+    said = [(one, verdict_of(one, resting=resting)) for one in situation.partitions]
+    said.sort(key=lambda pair: (pair[1].tone != "bad", -pair[0].lag))
+    facts = {"said": said[:_MOST_SHOWN], "left_out": max(0, len(said) - _MOST_SHOWN)}
+    return _page(watch, "partitions", "Partitions", facts)
 
 
 def batches(watch: Watch, query: Query) -> Page:
