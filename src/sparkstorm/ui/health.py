@@ -1,7 +1,7 @@
 """Health: whether the page lives, whether topologies move, and their metrics for Prometheus.
 
-A topology that waits for its source polls all the same, so polls must be recent. Commits must be
-recent only while messages are pending and the spouts are active.
+A topology that waits for its source asks it again and again, and commits nothing: so polls must be
+recent, and a batch that runs must be committed in time.
 """
 
 from typing import Annotated, Literal
@@ -89,6 +89,7 @@ def why_not_ready(situation: SituationView, most_secs: float) -> str:
         return f"its status is {situation.status}"
     if situation.polled_secs > most_secs:
         return f"no spout was polled for {situation.polled_secs:.0f} s"
-    if situation.pending > situation.waiting and situation.committed_secs > most_secs:
-        return f"no batch was committed for {situation.committed_secs:.0f} s"
+    if situation.running_batch is not None and situation.running_secs > most_secs:
+        secs = situation.running_secs
+        return f"batch {situation.running_batch} has been running for {secs:.0f} s"
     return ""
