@@ -1,8 +1,4 @@
-"""Health: whether the page lives, whether topologies move, and their metrics for Prometheus.
-
-A topology that waits for its source asks it again and again, and commits nothing: so polls must be
-recent, and a batch that runs must be committed in time.
-"""
+"""Health: whether the page lives, whether topologies move, and their metrics for Prometheus."""
 
 from typing import Annotated, Literal
 
@@ -10,8 +6,8 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 from starlette.responses import PlainTextResponse
 
+from sparkstorm.control.health import why_not_ready
 from sparkstorm.control.prometheus import CONTENT_TYPE
-from sparkstorm.control.views import SituationView
 from sparkstorm.errors import WorldError
 from sparkstorm.ui.answers import Answer, NotThereError
 from sparkstorm.ui.parameters import FAULTS, Listed
@@ -81,15 +77,3 @@ def _state(watch: Watch, most_secs: float) -> str:
     except WorldError:
         return "the driver does not answer"
     return "the driver is gone" if watch.gone else why_not_ready(situation, most_secs) or "ready"
-
-
-def why_not_ready(situation: SituationView, most_secs: float) -> str:
-    """Return why a topology is not ready; empty if it is."""
-    if situation.status != "ACTIVE":
-        return f"its status is {situation.status}"
-    if situation.polled_secs > most_secs:
-        return f"no spout was polled for {situation.polled_secs:.0f} s"
-    if situation.running_batch is not None and situation.running_secs > most_secs:
-        secs = situation.running_secs
-        return f"batch {situation.running_batch} has been running for {secs:.0f} s"
-    return ""

@@ -1,7 +1,6 @@
 """The REST interface: Storm's fields for Storm's tools, ours for messages and letters."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from sparkstorm.testing import ManualClock
 from sparkstorm.testing.control import FakeControl, FakeRegistry
 from sparkstorm.ui import make_app
 from sparkstorm.ui.answers import Answer
-from sparkstorm.ui.health import why_not_ready
 
 API = "/api/v1"
 SHOP = f"{API}/topology/shop-7f3a"
@@ -340,15 +338,10 @@ def test_not_ready_with_a_reason(registry: FakeRegistry, shop: FakeControl) -> N
     assert client.get("/readyz").json()["topologies"] == {"hostile-7f3a": "ready"}
 
 
-def test_a_batch_must_be_committed_in_time(reader: TestClient) -> None:
-    """A topology without a batch commits nothing, and is well, also while a bolt holds a tuple."""
+def test_the_limit_is_the_askers(reader: TestClient) -> None:
+    """The rule is tested beside control/health.py."""
     assert reader.get("/readyz?most_secs=0.0000001").status_code == 503
     assert reader.get("/readyz?most_secs=0").status_code == 422
-    idle = replace(FakeControl().situation(), running_batch=None, committed_secs=9999.0)
-    assert why_not_ready(idle, 60.0) == ""
-    assert why_not_ready(replace(idle, polled_secs=61.0), 60.0) == "no spout was polled for 61 s"
-    stuck = replace(idle, running_batch=7, running_secs=61.0)
-    assert why_not_ready(stuck, 60.0) == "batch 7 has been running for 61 s"
 
 
 def test_prometheus_reads_all_topologies(registry: FakeRegistry, shop: FakeControl) -> None:

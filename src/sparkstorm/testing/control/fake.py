@@ -149,6 +149,7 @@ class FakeControl:
                 for one in partitions
             ],
             batch_times=batches,
+            spouts=dict.fromkeys(("orders", "clicks"), secs % 0.5),
         )
 
     def window(self, window: WindowName) -> WindowView:
