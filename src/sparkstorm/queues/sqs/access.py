@@ -16,6 +16,9 @@ from botocore.exceptions import (
     PartialCredentialsError,
     ProfileNotFound,
 )
+from botocore.exceptions import (
+    ConnectionError as BotoConnectionError,
+)
 
 from sparkstorm.errors import EnvironmentFault
 from sparkstorm.queues.queue import QueueLostError
@@ -130,7 +133,7 @@ class Access:
             ) from error
         except ClientError as error:
             raise self._refusal(error) from error
-        except HTTPClientError as error:
+        except (BotoConnectionError, HTTPClientError) as error:
             raise lost(error) from error
         except BotoCoreError as error:
             raise EnvironmentFault(f"{self.name} cannot be used: {words_of(error)}") from error

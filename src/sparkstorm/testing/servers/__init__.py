@@ -1,4 +1,4 @@
-"""Real servers for tests, on loopback: a Kafka broker, ZooKeeper, PostgreSQL.
+"""Servers for tests, on loopback: Kafka, ZooKeeper, PostgreSQL, ElasticMQ, Kestrel.
 
 ``pip install "sparkstorm[testing]"`` brings their clients, and pytest. The servers themselves need
 no package: those of the JVM need Java, and PostgreSQL has to be installed. If something is missing,
@@ -11,6 +11,7 @@ Kafka's jars are fetched once (:mod:`jars`); PostgreSQL must be installed.
 from sparkstorm.testing.servers.elasticmq import ElasticMQServer
 from sparkstorm.testing.servers.guardian import guarded
 from sparkstorm.testing.servers.kafka import KafkaServer
+from sparkstorm.testing.servers.kestrel import KestrelServer
 from sparkstorm.testing.servers.postgres import PostgresServer
 from sparkstorm.testing.servers.process import ServerProcess
 from sparkstorm.testing.servers.zookeeper import ZooKeeperServer
@@ -18,6 +19,7 @@ from sparkstorm.testing.servers.zookeeper import ZooKeeperServer
 __all__ = [
     "ElasticMQServer",
     "KafkaServer",
+    "KestrelServer",
     "PostgresServer",
     "ServerProcess",
     "ZooKeeperServer",

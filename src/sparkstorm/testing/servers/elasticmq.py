@@ -69,5 +69,5 @@ class ElasticMQServer(ServerProcess):
         return [find_java(), *jvm, "-cp", jars, "org.elasticmq.server.Main"]
 
     def _answers(self) -> bool:
-        request = b"GET /?Action=ListQueues HTTP/1.0\r\n\r\n"
-        return b"200 OK" in ask("127.0.0.1", self._port, request, 64)
+        request = b"GET / HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n"
+        return b"HTTP/1." in ask("127.0.0.1", self._port, request, 8)
