@@ -12,7 +12,7 @@ from sparkstorm.queues.queue import Delivery, Lease, QueueLostError
 
 __all__ = ["KestrelQueue"]
 
-_WAIT_MS = 1000
+_WAIT_MS = 500
 """How long a server waits for an item before it answers that there is none."""
 
 _REJOIN_SECS = 5.0
@@ -99,9 +99,15 @@ class KestrelQueue:
         return []
 
     def give_back(self, leases: Collection[Lease]) -> None:
-        """Abort items: they are the first to be handed out again."""
+        """Abort items: they are the first to be handed out again.
+
+        Questions under way are answered first: else they would get the very items that go back.
+        """
+        late: list[Lease] = []
+        while self._asked:
+            late += [one.lease for link in self._answered(1.0) for one in self._opened(link)]
         # The newest first, one by one: each goes to the front, so the oldest is first in the end.
-        for lease in list(leases)[::-1]:
+        for lease in [*leases, *late][::-1]:
             self._end([lease], "abort")
 
     def close(self) -> None:
