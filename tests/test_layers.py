@@ -61,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark": ENGINE | {"control", "telemetry"},
     "testing.shells.conversation": VALUES | {"multilang"},
     "testing.shells.children": VALUES | {"multilang", "testing.shells.conversation"},
-    "testing": ENGINE | {"local", "testing.shells.children"},
+    "testing": ENGINE | {"control", "local", "testing.shells.children"},
     "testing.plugin": ENGINE | {"local", "spark"},
     "cli": ENGINE
     | EDGE
@@ -101,6 +101,7 @@ ONLY_IN: dict[str, set[str]] = {
     "boto3": {"queues.sqs"},
     "botocore": {"queues.sqs"},
     "yaml": {"flux.document"},
+    **{library: {"ui"} for library in ("fastapi", "jinja2", "starlette", "uvicorn")},
 }
 """Libraries that are named in one place only."""
 
