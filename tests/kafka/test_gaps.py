@@ -96,7 +96,7 @@ def test_a_transaction_that_nobody_ends_is_said(
         runner_of(kafka, topic, seen, until=None, refresh_secs=0.2) as runner,
     ):
         stuck = f"{topic}/0: the last stable offset is stuck at 1, and the log ends at 3"
-        wait_until(lambda: stuck in caplog.text, check=runner.step)
+        wait_until(lambda: seen and stuck in caplog.text, check=runner.step)
         assert seen == [(0, "a")]
         transaction.commit()
         wait_until(lambda: len(seen) == 3, check=runner.step)
