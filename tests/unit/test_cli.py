@@ -66,6 +66,37 @@ def test_no_such_module_is_refused() -> None:
     assert_refused(sparkstorm("explain", "nowhere.at_all:topology"), "nowhere.at_all")
 
 
+@pytest.mark.parametrize("place", ["orders.py", "package/__init__.py"])
+def test_a_module_beside_a_folder_of_its_name_is_a_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """The folder holds its data, or is the package itself."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    write(tmp_path / place, GOOD)
+    name = place.partition(".py")[0].partition("/")[0]
+    (tmp_path / name).mkdir(exist_ok=True)
+    assert sparkstorm("explain", f"{name}:topology").exit_code == 0
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    assert_refused(sparkstorm("explain", str(tmp_path)), "is a folder", "Python file")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_while_the_topology_is_loaded_ends_the_command(
+    tmp_path: Path, number: str
+) -> None:
+    """A container's first process would not even end by a signal that it does not heed."""
+    body = f"import os, signal\nos.kill(os.getpid(), signal.{number})\n{GOOD}"
+    command = [sys.executable, "-m", "sparkstorm", "run", write(tmp_path / "slow.py", body)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert done.stderr.startswith("sparkstorm: stopped at once")
+
+
 def test_a_file_without_topology_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "empty.py", "x = 1\n")
     assert_refused(sparkstorm("run", path), "empty.py", "'topology'", "create_topology()")
@@ -187,3 +218,10 @@ def test_it_tells_its_version_and_whether_it_is_compiled() -> None:
 @pytest.mark.parametrize("command", [[], ["run"], ["explain"], ["new"]])
 def test_every_help_has_an_example(command: list[str]) -> None:
     assert "Example: sparkstorm" in sparkstorm(*command, "-h").stdout
+
+
+@pytest.mark.parametrize("argument", ["text", "=x"])
+def test_a_property_without_a_name_or_value_is_refused(tmp_path: Path, argument: str) -> None:
+    """Its value would be an empty text."""
+    path = write(tmp_path / "words.yaml", "name: ${text}")
+    assert_refused(sparkstorm("explain", path, "--", argument), argument, "write NAME=VALUE")

@@ -150,6 +150,8 @@ class Batch:
         answers: the ackers' answers, once the job has run.
         differed: how often the batch was rolled back for differing runs of one stage.
         times: the times of its steps.
+        traced: the roots whose trees people want to see.
+        followed: texts by which tasks find more of these.
     """
 
     plan: BatchPlan
@@ -161,6 +163,8 @@ class Batch:
     answers: Answers = field(default_factory=Answers)
     differed: int = 0
     times: BatchTimes = field(default_factory=BatchTimes)
+    traced: tuple[RootRange, ...] = ()
+    followed: tuple[str, ...] = ()
 
     def advance(self, event: Event) -> None:
         """Go on to the next phase.
@@ -208,7 +212,8 @@ class Batch:
     @property
     def info(self) -> BatchInfo:
         """The facts for the batch's tasks."""
-        return self.plan.info(self.left_out.ranges, self.repeats.tries)
+        info = self.plan.info(self.left_out.ranges, self.repeats.tries)
+        return replace(info, traced=self.traced, followed=self.followed)
 
     @property
     def left_out(self) -> LeftOut:

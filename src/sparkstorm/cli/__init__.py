@@ -4,5 +4,5 @@
 the folders ``letters`` and ``state`` do the work of a command each. All commands share ``edge.py``
 (errors become exit codes), ``loading.py`` (from a file to a topology), ``settings.py`` (``-c
 KEY=VALUE``) and ``terminal.py`` (safe output). A run also uses ``screen.py``,
-``partition_table.py``, ``spark_log.py`` and ``interrupts.py``.
+``partition_table.py`` and ``interrupts.py``.
 """

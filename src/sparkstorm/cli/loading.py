@@ -67,8 +67,11 @@ def _load_yaml(path: Path, args: Sequence[str]) -> Loaded:
         from sparkstorm.flux import load_flux
     except ModuleNotFoundError as error:
         raise TopologyError(
-            f"{str(path)!r} needs PyYAML, which is not installed: pip install sparkstorm[yaml]"
+            f"{str(path)!r} needs PyYAML, which is not installed: pip install 'sparkstorm[yaml]'"
         ) from error
+    for pair in args:
+        if not pair.partition("=")[0] or "=" not in pair:
+            raise TopologyError(f"the argument {pair!r} is no property of {path}: write NAME=VALUE")
     properties = dict(pair.partition("=")[::2] for pair in args)
     folder = path.resolve().parent
     _offer(folder)
@@ -103,7 +106,12 @@ def load_component(target: str, arguments: Mapping[str, Any]) -> Any:
 
 
 def _is_file(place: str) -> bool:
-    return place.endswith(".py") or os.sep in place or Path(place).exists()
+    """Whether a place is meant as a path; beside a module, a folder of its name holds data."""
+    path = Path(place)
+    if place.endswith(".py") or os.sep in place or path.is_file():
+        return True
+    is_module = Path(f"{place}.py").is_file() or (path / "__init__.py").is_file()
+    return path.is_dir() and not is_module
 
 
 def _module_of(place: str) -> tuple[Path, ModuleType]:

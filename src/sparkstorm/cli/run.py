@@ -4,31 +4,25 @@ import atexit
 import shutil
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, final
 
 from sparkstorm.checkpoint.fitting_plan import check_ahead
 from sparkstorm.checkpoint.scratch import make_folder
+from sparkstorm.checkpoint.spark_messages import SparkMessages
 from sparkstorm.cli.edge import Code
 from sparkstorm.cli.interrupts import Interrupts
 from sparkstorm.cli.loading import Loaded, load
 from sparkstorm.cli.screen import Screen, listening
 from sparkstorm.cli.settings import run_settings
-from sparkstorm.cli.spark_log import SparkLog
 from sparkstorm.cli.summary import summary_facts, undone
 from sparkstorm.cli.terminal import leave_unread, write_json
 from sparkstorm.config import Config
 from sparkstorm.dead_letters.letter_queue import find_sink
-from sparkstorm.errors import (
-    BatchError,
-    EnvironmentFault,
-    InternalError,
-    SparkLostError,
-    SparkstormError,
-)
+from sparkstorm.errors import BatchError, EnvironmentFault, SparkLostError, SparkstormError
 from sparkstorm.metrics import Statistics
 
 __all__ = ["RunOptions", "run_topology"]
@@ -63,19 +57,17 @@ def run_topology(options: RunOptions) -> Code:
     3. run the topology until it is done or asked to stop, then drain
     4. print a summary of the end
     """
-    loaded = load(options.target, options.args)
-    config = run_settings(options.settings, loaded.settings, checkpoint=options.checkpoint)
-    name = loaded.name if options.name is None else options.name
-    check_ahead(loaded.topology, options.checkpoint, name=name, config=config, taps=options.taps)
-    for spout in loaded.topology.spouts:
-        find_sink(config.override(dict(spout.settings)).dead_letter_sink)
     with ExitStack() as stack:
+        # First of all: SIGTERM means nothing to a container's first process that does not heed it.
         interrupts = stack.enter_context(Interrupts())
+        loaded = load(options.target, options.args)
+        config = run_settings(options.settings, loaded.settings, checkpoint=options.checkpoint)
+        name = loaded.name if options.name is None else options.name
+        _check(name, loaded, config, options)
         screen = Screen(loaded.topology)
         stack.enter_context(listening(screen, verbose=options.verbose))
         stack.enter_context(screen.live())
-        log = SparkLog(name, verbose=options.verbose)
-        stack.enter_context(_kept_only_if_needed(log))
+        log = stack.enter_context(SparkMessages(shown=options.verbose))
         session = _start_spark(name, options, log, screen, loaded)
         stack.callback(_stop_spark, session)
         try:
@@ -87,10 +79,20 @@ def run_topology(options: RunOptions) -> Code:
         screen.still()
         screen.summary(name, end.statistics, end.letters_at, at_end=end.at_end)
         if options.as_json:
-            write_json(summary_facts(name, end.statistics, screen.secs, at_end=end.at_end))
+            facts = summary_facts(
+                name, end.statistics, screen.secs, loaded.topology, at_end=end.at_end
+            )
+            write_json(facts)
         _keep_classes(session, screen)
     _close_stdout(screen)
     return Code.UNDONE if undone(end.statistics) else Code.DONE
+
+
+def _check(name: str, loaded: Loaded, config: Config, options: RunOptions) -> None:
+    topology = loaded.topology
+    check_ahead(topology, options.checkpoint, name=name, config=config, taps=options.taps)
+    for spout in topology.spouts:
+        find_sink(config.override(dict(spout.settings)).dead_letter_sink)
 
 
 @final
@@ -110,7 +112,7 @@ class _End:
 
 
 def _start_spark(
-    name: str, options: RunOptions, log: SparkLog, screen: Screen, loaded: Loaded
+    name: str, options: RunOptions, log: SparkMessages, screen: Screen, loaded: Loaded
 ) -> Any:  # a SparkSession; only sparkstorm.spark names it
     from sparkstorm.spark.driver.session import is_local, make_session
 
@@ -123,8 +125,8 @@ def _start_spark(
         raise
     except Exception as error:
         raise EnvironmentFault(
-            f"Spark did not start on --master {master}: {_cause(error)} (run again with --verbose "
-            f"to see Spark's own messages)"
+            f"Spark did not start on --master {master}: {_cause(error, log)} (run again with "
+            f"--verbose to see Spark's own messages)"
         ) from error
     if not is_local(master):
         _ship_modules(session, loaded)
@@ -183,6 +185,7 @@ def _watch(
             at_end = ended(_LOOK_SECS)
         if interrupts.asked.is_set():
             screen.status("draining, once more Ctrl-C to stop at once")
+            at_end = run.wait_until_drained(0.0)  # a run that waits for more may be at the end
         statistics = _drain(run, interrupts, options.drain_secs)
         return _End(statistics=statistics, letters_at=run.letters_at, at_end=at_end)
 
@@ -225,23 +228,10 @@ def _ship_modules(session: Any, loaded: Loaded) -> None:
         context.addPyFile(archive)
 
 
-@contextmanager
-def _kept_only_if_needed(log: SparkLog) -> Iterator[None]:
-    """Remove the log, unless Spark's messages may help to explain a failure."""
-    try:
-        yield
-    except (BatchError, InternalError, SparkLostError) as error:
-        if log.path is not None:
-            error.add_note(f"Spark's own messages are in {log.path}")
-        raise
-    except BaseException:
-        log.discard()
-        raise
-    log.discard()
-
-
-def _cause(error: BaseException) -> str:
+def _cause(error: BaseException, log: SparkMessages) -> str:
     """Return the line of an error, perhaps of Java's, that says what happened."""
+    if "JAVA_GATEWAY_EXITED" in str(error) and (words := log.last_words()):
+        return words
     lines = [line.strip().lstrip(": ") for line in str(error).splitlines() if line.strip()]
     java = [line for line in lines if "Exception: " in line or "Error: " in line]
     return (java or lines or [type(error).__name__])[0]

@@ -1,7 +1,7 @@
 """All sources of one topology: the tasks of its spouts, and the replays of dead letters."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import final
 
@@ -19,6 +19,8 @@ from sparkstorm.sources.partitioned.task import PartitionedTask
 from sparkstorm.sources.planned import PlannedLoad
 from sparkstorm.sources.replayed.replays import Replays
 from sparkstorm.sources.source import Progress, Source
+from sparkstorm.sources.unfinished import Named, Unfinished
+from sparkstorm.tasks.report import LogLine
 
 __all__ = ["Sources"]
 
@@ -33,6 +35,7 @@ class Sources:
     """
 
     def __init__(self, plan: Plan, dead_letters: DeadLetterQueue) -> None:
+        self._plan = plan
         self.arrived = threading.Event()
         """Set when a hosted spout has emitted."""
         self.replays = Replays(plan, dead_letters)
@@ -71,6 +74,11 @@ class Sources:
         return self._sum(lambda source: source.pending)
 
     @property
+    def in_flight(self) -> int:
+        """Messages in a batch, or open after it."""
+        return self._sum(lambda source: source.in_flight)
+
+    @property
     def given_up(self) -> int:
         """Messages that will not be tried again."""
         return self._sum(lambda source: source.given_up)
@@ -101,6 +109,35 @@ class Sources:
             )
             found.setdefault(task.component, []).extend(stand)
         return {component: tuple(stand) for component, stand in found.items()}
+
+    # --- the messages, for people ---------------------------------------------------------------
+
+    def unfinished(self) -> Iterator[Unfinished]:
+        """Yield the messages that have not ended."""
+        for source in self._all:
+            yield from source.messages.unfinished()
+
+    def named(self, roots: U64) -> dict[int, Named]:
+        """Return the names of those of some ascending roots that are in flight."""
+        return {root: named for source in self._all for root, named in source.messages.named(roots)}
+
+    def addressed(self, lines: Iterable[LogLine]) -> Iterator[LogLine]:
+        """Yield lines of tasks with the names of topology and message."""
+        all_lines = list(lines)
+        roots = {line.root for line in all_lines if line.root is not None}
+        named = self.named(np.array(sorted(roots), np.uint64)) if roots else {}
+        for line in all_lines:
+            one = named.get(line.root) if line.root is not None else None
+            yield replace(
+                line,
+                topology=self._plan.name,
+                message="" if one is None else one.id,
+                name="" if one is None else one.name,
+            )
+
+    def hurry(self, ids: Collection[str], now: float) -> int:
+        """Let messages that wait for a retry be due now; return how many."""
+        return sum(source.messages.hurry(ids, now) for source in self._all)
 
     # --- for all of them ----------------------------------------------------------------------
 

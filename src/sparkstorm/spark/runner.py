@@ -17,7 +17,9 @@ from sparkstorm.checkpoint.fitting_plan import check_ahead, plan_on_checkpoint
 from sparkstorm.checkpoint.heartbeat import Heartbeat
 from sparkstorm.checkpoint.manifest import Manifest
 from sparkstorm.checkpoint.scratch import remove_abandoned
+from sparkstorm.checkpoint.spark_messages import SparkMessages
 from sparkstorm.config import Config
+from sparkstorm.control.publishing import Published, published
 from sparkstorm.planning.advice import advice_on
 from sparkstorm.planning.passes import check_name
 from sparkstorm.planning.plan import Plan
@@ -69,7 +71,8 @@ def submit(
         name: the topology's name.
         config: the settings, or a mapping of keys as people write them.
         session: a Spark session to run on. If None, the session of this process is used; if there
-            is none, a session is started, and stopped with the run.
+            is none, a session is started, and stopped with the run. Messages of a started Spark go
+            to a file, which a failed run names.
         master: where a started session runs.
         checkpoint: the folder that holds progress and state over restarts. If None, a temporary
             folder that goes with the run.
@@ -87,14 +90,18 @@ def submit(
     settings = config if isinstance(config, Config) else Config.parse(config or {})
     taps = list(taps)
     with ExitStack() as parts:
+        fault = FirstFault()
         # 1. Spark, but first whatever can be found wrong without it: Spark takes seconds to start
         session = session or running_session()
         if session is None:
             ahead = None if checkpoint is None else os.fspath(checkpoint)
             check_ahead(topology, ahead, name=name, config=settings, taps=taps)
             on_step("starting Spark")
-            session = make_session(name, master)
+            messages = parts.enter_context(SparkMessages())
+            with messages.opened() as output:
+                session = make_session(name, master, output=output)
             parts.callback(stop_session, session)
+            fault = FirstFault(messages.explain)
         else:
             check_given(session)
         on_step("checking the topology and its checkpoint")
@@ -116,7 +123,7 @@ def submit(
         check_spark(session, plan)
         # 4. the driver's parts, the spouts and the query
         on_step("opening the spouts and starting the query")
-        run = _start(plan, session, place, parts, on_tap=on_tap)
+        run = _start(plan, session, place, parts, fault, on_tap=on_tap)
         run.own(parts)
         return run
 
@@ -126,6 +133,7 @@ def _start(
     session: SparkSession,
     place: RunCheckpoint,
     parts: ExitStack,
+    fault: FirstFault,
     *,
     on_tap: Tap | None,
 ) -> Run:
@@ -137,7 +145,6 @@ def _start(
         )
     for advice in advice_on(plan):
         _logger.warning("%s", advice)
-    fault = FirstFault()
     spouts = SpoutThreads(fault.report)
     dead_letters = place.dead_letters(plan)
     coordinator = make_coordinator(
@@ -176,4 +183,20 @@ def _start(
     query.start()
     parts.callback(query.stop)
     parts.callback(server.stop)  # first: a query that waits for a batch does not stop
-    return Run(plan, coordinator, server, spouts, fault, letters_at=dead_letters.where)
+    run = Run(plan, coordinator, server, spouts, fault, letters_at=dead_letters.where)
+    # 7. the control: other processes see and steer the run from now on
+    parts.enter_context(
+        published(
+            Published(
+                plan=plan,
+                coordinator=coordinator,
+                run=run,
+                store=dead_letters.store,
+                clock=dead_letters.clock,
+                holder=place.lease.me,
+                master=session.sparkContext.master or "",
+                checkpoint=place.where if place.lasts else "",
+            )
+        )
+    )
+    return run

@@ -33,6 +33,7 @@ from sparkstorm.planning.plan import Plan, Route
 from sparkstorm.tasks.collectors.outbox import Emitted
 from sparkstorm.tasks.receivers import turn_of
 from sparkstorm.tasks.routing import Emissions, Tasks, choose_tasks
+from sparkstorm.tasks.tracing import Traced, trace_children
 
 __all__ = ["Delivery", "Dispatcher", "MisfitError"]
 
@@ -83,6 +84,7 @@ class Dispatcher:
 
     Attributes:
         outputs: the emitted and transferred tuples of the last :meth:`dispatch`, by stream.
+        traces: the emitted tuples of traced roots.
     """
 
     def __init__(self, plan: Plan, task: int, partition: int, batch: BatchInfo, lane: int = 0):
@@ -92,6 +94,7 @@ class Dispatcher:
         self._batch = batch
         self._writer = PacketWriter(task, sequence=lane << 20)
         self.outputs: dict[str, OutputMetrics] = {}
+        self.traces: list[Traced] = []
 
     def dispatch(
         self,
@@ -121,8 +124,10 @@ class Dispatcher:
         drafts = [draft for box in filled for draft in self._drafts(box, anchors)]
         self.outputs = self._counted(filled, drafts)
         settlement = self._settle(anchors, acked, drafts)
+        self.traces = self._traces(drafts, anchors, settlement.children)
         return [
             *self._groves(drafts, settlement.children, groves),
+            *self._tracings(drafts, settlement.children),
             *self._data(drafts, settlement.children),
             *self._entries(groves.expand(settlement.entries)),
         ]
@@ -186,6 +191,12 @@ class Dispatcher:
             for box in boxes
         }
 
+    def _traces(
+        self, drafts: Sequence[_Draft], anchors: Anchors, children: Lineage
+    ) -> list[Traced]:
+        targets = [(one.stream, one.target, one.parents) for one in drafts if one.target != DRIVER]
+        return trace_children(self._plan, self._batch, self._task, anchors, children, targets)
+
     def _emissions(self, box: Emitted, columns: Mapping[str, Column]) -> Emissions:
         local = {
             route.target: self._plan.local_tasks(route.target, self._partition)
@@ -240,6 +251,28 @@ class Dispatcher:
         for target, roots in named.items():
             for pieces in _cut_groves(groves.pieces_of(np.concatenate(roots))):
                 yield self._plan.home(target), self._writer.groves(target, pieces)
+
+    def trace(self, roots: U64) -> None:
+        """Trace more roots: ascending."""
+        self._batch = self._batch.tracing(roots)
+
+    def _tracings(self, drafts: Sequence[_Draft], children: Lineage) -> Iterator[Delivery]:
+        """Tell tasks which roots to trace, if readers have found some by their payload."""
+        if not self._batch.followed:
+            return
+        found: dict[int, list[U64]] = {}
+        start = 0
+        for draft in drafts:
+            if draft.target != DRIVER:
+                stop = start + draft.body.count
+                roots = children.slice(start, stop).roots
+                traced = self._batch.traced_of(roots)
+                if len(traced):
+                    found.setdefault(draft.target, []).append(traced)
+                start = stop
+        for target, parts in found.items():
+            roots = np.unique(np.concatenate(parts))
+            yield self._plan.home(target), self._writer.roots(Kind.TRACED, target, roots)
 
     def _data(self, drafts: Sequence[_Draft], children: Lineage) -> Iterator[Delivery]:
         start = 0

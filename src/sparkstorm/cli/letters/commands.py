@@ -1,12 +1,13 @@
 """The work of ``sparkstorm dead-letters``; local folders need no Spark."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
 from sparkstorm.checkpoint.files import LocalFiles
+from sparkstorm.checkpoint.spark_messages import SparkMessages
 from sparkstorm.clock import SystemClock
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.places import default_folder
@@ -136,8 +137,9 @@ def _on_hadoop(place: str) -> Iterator[LetterStore]:
     from sparkstorm.spark.driver.session import make_session
     from sparkstorm.spark.driver.storage.checkpoint import open_files
 
-    session = make_session("sparkstorm-dead-letters", "local[1]")
-    try:
+    with ExitStack() as stack:
+        log = stack.enter_context(SparkMessages())
+        with log.opened() as output:
+            session = make_session("sparkstorm-dead-letters", "local[1]", output=output)
+        stack.callback(session.stop)
         yield LetterStore(open_files(place, session))
-    finally:
-        session.stop()

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
 from sparkstorm.checkpoint.manifest import KeptState, Manifest
-from sparkstorm.cli.spark_log import SparkLog
+from sparkstorm.checkpoint.spark_messages import SparkMessages
 from sparkstorm.errors import CheckpointError, ConfigError
 from sparkstorm.state.spaces.base import entry_id
 from sparkstorm.state.view import Item, items_of, items_of_entry
@@ -51,18 +51,16 @@ def read_state(options: StateOptions) -> Iterator[Iterator[StateRow]]:
     from sparkstorm.spark.driver.storage.kept_state import StateReader
 
     _check_folder(options.checkpoint)
-    log = SparkLog(options.name, verbose=options.verbose)
-    with log.opened() as output:
-        session = make_session("sparkstorm-state", "local[2]", output=output)
-    try:
+    with ExitStack() as stack:
+        log = stack.enter_context(SparkMessages(shown=options.verbose))
+        with log.opened() as output:
+            session = make_session("sparkstorm-state", "local[2]", output=output)
+        stack.callback(session.stop)
         manifest = Manifest.read(open_files(options.checkpoint, session))
         kept = _kept(manifest, options)
         assert manifest is not None  # noqa: S101 - _kept has seen to it
         reader = StateReader(session, options.checkpoint, manifest.stages)
         yield _rows(reader, kept, options)
-    finally:
-        session.stop()
-        log.discard()
 
 
 def _check_folder(place: str) -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,7 +18,6 @@ from pyspark.sql import SparkSession
 from sparkstorm.errors import ConfigError, EnvironmentFault
 from sparkstorm.java import find_java, is_hotspot
 from sparkstorm.spark.driver.class_archive import ClassArchive
-from sparkstorm.spark.driver.spark_output import filtered_stderr
 from sparkstorm.spark.internals import (
     LOCAL_FILE_MANAGER,
     ROCKSDB_PROVIDER,
@@ -34,6 +33,7 @@ __all__ = [
     "check_given",
     "is_local",
     "java_options",
+    "kill_with_group",
     "make_session",
     "query_session",
     "running_session",
@@ -97,8 +97,8 @@ def make_session(
         name: the application's name.
         master: where Spark runs.
         conf: more settings of Spark, which have the last word.
-        output: gets the messages of Spark's JVM and its processes; None for stderr, without those
-            of every start.
+        output: gets the messages of Spark's JVM and its processes; None for stdout and
+            stderr.
 
     Raises:
         EnvironmentFault: Java is missing or too old, or its temporary files have too long a path.
@@ -145,9 +145,8 @@ def java_options(java: str) -> list[str]:
 
 def _started(conf: SparkConf, output: IO[bytes] | None) -> SparkSession:
     """Start the JVM, in a session of its own: a signal to our process group is ours alone."""
-    with filtered_stderr() if output is None else nullcontext(output) as lines:
-        streams = {"start_new_session": True, "stdout": lines, "stderr": lines}
-        return _launched(conf, streams)
+    streams = {"start_new_session": True, "stdout": output, "stderr": output}
+    return _launched(conf, streams)
 
 
 def _launched(conf: SparkConf, streams: Mapping[str, Any]) -> SparkSession:
@@ -158,8 +157,7 @@ def _launched(conf: SparkConf, streams: Mapping[str, Any]) -> SparkSession:
         return SparkSession(context)
     except KeyboardInterrupt:  # half a start is of no use to anybody
         for pid in _children() - others:
-            with suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
+            kill_with_group(pid)
         forget_gateway()
         raise
     except OSError as error:
@@ -170,6 +168,16 @@ def _launched(conf: SparkConf, streams: Mapping[str, Any]) -> SparkSession:
             f"for one ({error}): set spark.python.unix.domain.socket.dir, or Java's "
             "java.io.tmpdir, to a folder with a shorter path"
         ) from error
+
+
+def kill_with_group(pid: int) -> None:
+    """Kill a process, and all others of the group that it leads, if it leads one.
+
+    A process that has just been forked is not yet the leader of the group that it will make.
+    """
+    for kill in (os.kill, os.killpg):
+        with suppress(ProcessLookupError):
+            kill(pid, signal.SIGKILL)
 
 
 def _children() -> set[int]:

@@ -74,6 +74,7 @@ class _Reader:
         except USER_ERRORS as error:  # the messages fail, the query lives on
             return self._fail(error)
         outputs = self._dispatcher.outputs
+        self.report.traces = self._dispatcher.traces
         self.report.metrics = TaskMetrics(
             emitted=emitted,
             transferred=sum(one.transferred for one in outputs.values()),
@@ -94,6 +95,7 @@ class _Reader:
         bad, parents = parents[len(positions) :], parents[: len(positions)]
         notes = self._misfits(lineage, acked, bad, misfits.values())
         read = LoadRows.of(self._plan, load, columns, positions, parents)
+        self._dispatcher.trace(read.followed(self._batch, lineage))
         kept = np.flatnonzero(parents != EXCLUDED)
         if len(kept) < len(parents):
             read = read.take(kept)
