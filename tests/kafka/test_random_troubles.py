@@ -150,7 +150,7 @@ class Ordeal(Play):
 
     def expired_letters(self) -> int:
         """How many dead letters are of records that the log had lost."""
-        return sum(one["reason"] == "expired" for one in self._letters())
+        return sum(one["failure"]["reason"] == "expired" for one in self._letters())
 
     def _letters(self) -> list[dict[str, Any]]:
         files = (self.folder / "checkpoint/sparkstorm/dead-letters").glob("*.jsonl")
