@@ -248,6 +248,16 @@ def test_a_snapshot_goes_on() -> None:
     assert again.known == {A: Known("id", 100, 50, CommittedOffset(0, "us"))}
 
 
+def test_lost_offsets_stay_counted_under_the_next_driver() -> None:
+    """The driver that noticed may die before anybody has asked it."""
+    made = assignment((A, 100))
+    made.begin(A, Beginning("id", 40, skipped=40, cut=True))
+    again = Assignment(Limits())
+    again.restore(json.loads(json.dumps(made.snapshot())))
+    assert [one.expired for one in made.statistics()] == [140]
+    assert [one.expired for one in again.statistics()] == [140]
+
+
 def test_whole_splits_stay_whole_when_retries_are_merged() -> None:
     """They may be long; single records of one life of a partition are read together."""
     life = {"topic": "a", "partition": 0, "topic_id": "id", "epoch": 0}

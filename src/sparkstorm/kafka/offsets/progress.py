@@ -164,6 +164,7 @@ class PartitionProgress:
             "point": self._point,
             "emitted_to": self.emitted_to,
             "epoch": self.epoch,
+            "expired": self.expired,
             "done": [edge for pair in self._done for edge in pair],
         }
 
@@ -171,12 +172,15 @@ class PartitionProgress:
     def restore(cls, data: dict[str, Any]) -> "PartitionProgress":
         """Build it from a :meth:`snapshot`."""
         edges = data["done"]
-        return cls(
+        progress = cls(
             data["point"],
             zip(edges[::2], edges[1::2], strict=True),
             emitted_to=data["emitted_to"],
             epoch=data["epoch"],
         )
+        # nothing else would tell of lost records once the driver that noticed is gone
+        progress.expired = data.get("expired", 0)
+        return progress
 
     def __repr__(self) -> str:
         return (
