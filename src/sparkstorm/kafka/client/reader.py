@@ -22,6 +22,12 @@ __all__ = ["OutOfRangeError", "RangeReader", "shared_reader"]
 _AT_ONCE = 10_000
 """Records taken from librdkafka's queue in one go."""
 
+_AHEAD = 20_000
+"""Records that librdkafka fetches ahead; those behind the end of a range are fetched for nothing.
+
+With the default of librdkafka, 100,000, a range of a few thousand records pays for many times more.
+"""
+
 _LOOK_SECS = 0.1
 
 
@@ -50,6 +56,7 @@ class RangeReader:
             isolation_level="read_committed",
             fetch_wait_max_ms=10,
             fetch_queue_backoff_ms=5,
+            queued_min_messages=_AHEAD,
         )
         self._admin: Any = None
         self._known: dict[str, tuple[float, str | None]] = {}
