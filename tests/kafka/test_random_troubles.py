@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -27,7 +28,7 @@ _SECS = float(os.environ.get("SPARKSTORM_TROUBLE_SECS", "60"))
 _END_SECS = 1200.0
 _PARTITIONS = 2
 _KILLS = ("driver", "broker", "both")
-_CUTS = ("delete", "remake", "reset")
+_CUTS = ("delete", "reset")
 
 
 class Written(NamedTuple):
@@ -102,7 +103,9 @@ class Ordeal(Play):
         self.load.start()
         try:
             while time.monotonic() < deadline:
-                time.sleep(dice.uniform(1.0, 15.0))
+                if dice.random() < 0.5:  # else it may be struck while it starts
+                    self._await_work(driver)
+                time.sleep(dice.uniform(1.0, 10.0))
                 assert driver.poll() is None, self.last_words()
                 kind = dice.choice(kinds)
                 self.troubles[kind] += 1
@@ -117,6 +120,10 @@ class Ordeal(Play):
             driver.kill()
             driver.wait()
         self.finish()
+
+    def _await_work(self, driver: "subprocess.Popen[bytes]") -> None:
+        before = self._processed()
+        wait_until(lambda: driver.poll() is not None or self._processed() > before)
 
     def finish(self) -> None:
         """Let a last driver read to the end of the topic."""
@@ -145,7 +152,9 @@ class Ordeal(Play):
 
     def dead(self) -> set[int]:
         """The numbers in dead letters that have their record."""
-        found = [dict(zip(one["fields"], one["values"], strict=False)) for one in self._letters()]
+        found = [
+            dict(zip(one["fields"], one["values"] or (), strict=False)) for one in self._letters()
+        ]
         return {int(values["value"]) for values in found if values.get("value") is not None}
 
     def expired_letters(self) -> int:
@@ -200,11 +209,18 @@ def test_nothing_is_processed_twice_when_nothing_is_killed(
 
 
 @pytest.mark.timeout(_SECS + 2 * _END_SECS)
-@pytest.mark.parametrize("kinds", [_KILLS, _KILLS + _CUTS], ids=["kills", "cuts"])
+@pytest.mark.parametrize(
+    "kinds",
+    [_KILLS, _KILLS + _CUTS, (*_KILLS, *_CUTS, "remake")],
+    ids=["kills", "cuts", "new-topics"],
+)
 def test_each_record_is_processed_or_accounted_for(
     mortal_kafka: Any, tmp_path: Path, kinds: tuple[str, ...]
 ) -> None:
-    """At least once: what is missing was lost by the log, and counted."""
+    """At least once: what is missing was lost by the log, and counted.
+
+    Nobody can count the records of a deleted topic whose end no driver has seen.
+    """
     seed = random.randrange(10**6)
     play = Ordeal(mortal_kafka, mortal_kafka.topic(_PARTITIONS), tmp_path)
     play.suffer(random.Random(seed), kinds, _SECS)
@@ -218,7 +234,7 @@ def test_each_record_is_processed_or_accounted_for(
     (tmp_path / "story.txt").write_text(story)
     assert given, story
     assert missing <= play.lost(), f"{story}: {sorted(missing - play.lost())[:10]}"
-    assert len(missing) <= counted, story
+    assert "remake" in play.troubles or len(missing) <= counted, story
     assert hopeless(given) - play.lost() <= dead, story
     assert not hopeless(given) & seen, story
 
