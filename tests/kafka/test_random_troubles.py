@@ -98,10 +98,11 @@ class Ordeal(Play):
 
     def suffer(self, dice: random.Random, kinds: tuple[str, ...], secs: float) -> None:
         """Let it run for so long, with one trouble after the other; then let it read all."""
-        deadline = time.monotonic() + secs
         driver = self.start("--endless")
         self.load.start()
         try:
+            self._await_work(driver)  # the log's start at the very first look is no loss
+            deadline = time.monotonic() + secs
             while time.monotonic() < deadline:
                 if dice.random() < 0.5:  # else it may be struck while it starts
                     self._await_work(driver)
