@@ -120,7 +120,7 @@ ROOTS = {"spark.runner", "local.runner", "batches.assembly", "cli.run", ""}
 """These put others together, and import what they put together."""
 
 OVER = {
-    "kafka.spout": 23,
+    "kafka.spout": 18,
     "sources.partitioned.task": 21,
     "sources.replayed.replays": 18,
     "batches.transactions": 16,
