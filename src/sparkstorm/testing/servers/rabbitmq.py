@@ -54,7 +54,7 @@ class RabbitServer(ServerProcess):
     def queue_counts(self) -> dict[str, tuple[int, int]]:
         """Return for each queue how many messages are ready, and how many are unacknowledged."""
         columns = ["name", "messages_ready", "messages_unacknowledged"]
-        lines = self.control("list_queues", *columns).splitlines()
+        lines = self.control("list_queues", "--no-table-headers", *columns).splitlines()
         rows = [line.split("\t") for line in lines]
         return {name: (int(ready), int(unacked)) for name, ready, unacked in rows}
 
@@ -64,7 +64,7 @@ class RabbitServer(ServerProcess):
         Raises:
             EnvironmentFault: the command failed.
         """
-        command = [self._program("rabbitmqctl"), "--quiet", "--no-table-headers", *words]
+        command = [self._program("rabbitmqctl"), "--quiet", *words]
         done = subprocess.run(  # noqa: S603 - our own command
             command, capture_output=True, text=True, env={**os.environ, **self._environment()}
         )
