@@ -2,3 +2,8 @@
 
 They need an extra: ``pip install 'sparkstorm[rabbitmq]'``.
 """
+
+from sparkstorm.queues.rabbitmq.bolt import RabbitMQBolt
+from sparkstorm.queues.rabbitmq.spout import RabbitMQSpout
+
+__all__ = ["RabbitMQBolt", "RabbitMQSpout"]

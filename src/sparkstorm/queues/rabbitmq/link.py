@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, final
 
 import pika
@@ -19,17 +19,39 @@ NO_ANSWER = "no confirm from RabbitMQ"
 
 _NACKED = "RabbitMQ did not take it (basic.nack): its queue is full, or has lost its node"
 _CLOSE_SECS = 1.0
+_LONGEST_KEY = 255
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A message to publish; ``properties`` are AMQP's, by pika's names."""
+    """A message to publish; ``properties`` are pika's own."""
 
     exchange: str
     routing_key: str
     body: bytes
-    properties: Mapping[str, Any] = field(default_factory=dict)
+    properties: Any
+
+    @classmethod
+    def of(
+        cls, exchange: str, routing_key: str, body: bytes, properties: Mapping[str, Any]
+    ) -> "Message":
+        """Return a message that pika can send.
+
+        Raises:
+            TypeError: a property is unknown, or has a wrong type.
+            ValueError: the routing key, or a property, is too long.
+        """
+        if not isinstance(routing_key, str):
+            raise TypeError(f"{routing_key!r} is no routing key")
+        if len(routing_key.encode()) > _LONGEST_KEY:
+            raise ValueError(f"a routing key has at most {_LONGEST_KEY} bytes: {routing_key!r}")
+        made = pika.BasicProperties(**properties)
+        try:
+            made.encode()
+        except (exceptions.AMQPError, AssertionError) as error:
+            raise ValueError(f"AMQP has no such properties: {properties!r}") from error
+        return cls(exchange=exchange, routing_key=routing_key, body=body, properties=made)
 
 
 @final
@@ -87,7 +109,7 @@ class Link:
                     message.exchange,
                     message.routing_key,
                     message.body,
-                    pika.BasicProperties(**message.properties),
+                    message.properties,
                     mandatory=self._mandatory,
                 )
         self._run(deadline)

@@ -1,6 +1,6 @@
 """A queue of RabbitMQ, as the lease keeper asks for it."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from typing import Any, NamedTuple, cast, final
@@ -57,7 +57,8 @@ class RabbitQueue:
         self._subscription = ""
         self._cancelled = False
         self._arrived: list[tuple[Any, Any, bytes]] = []
-        self._unacked: dict[int, Identity] = {}
+        self._unacked: dict[int, tuple[str, Identity]] = {}
+        self._refused: set[Hashable] = set()
         self._identities = Identities()
 
     @property
@@ -91,6 +92,10 @@ class RabbitQueue:
         taken, self._arrived[:limit] = self._arrived[:limit], []
         return [self._delivery(*one) for one in taken]
 
+    def refuse(self, message_id: Hashable) -> None:
+        """Let :meth:`settle` hand a message to the queue's dead-letter exchange; on any thread."""
+        self._refused.add(message_id)
+
     def extend(self, leases: Collection[Lease]) -> Collection[Lease]:
         """Return no lease: each lasts as long as the connection."""
         return ()
@@ -98,10 +103,16 @@ class RabbitQueue:
     def settle(self, leases: Collection[Lease]) -> Collection[Lease]:
         """Ack messages, many at a time where their tags follow each other."""
         tags = self._tags(leases)
+        refused = [tag for tag in tags if self._message_of(tag) in self._refused]
         with self._talking():
-            for tag, multiple in self._runs(tags):
+            for tag in refused:
+                self._channel.basic_reject(tag, requeue=False)
+            self._refused.difference_update(map(self._message_of, refused))
+            self._forget(refused)
+            acked = [tag for tag in tags if tag in self._unacked]
+            for tag, multiple in self._runs(acked):
                 self._channel.basic_ack(tag, multiple=multiple)
-        self._forget(tags)
+            self._forget(acked)
         return ()
 
     def give_back(self, leases: Collection[Lease]) -> None:
@@ -167,10 +178,11 @@ class RabbitQueue:
         given = _set(properties)
         content = _content(method, given, body)
         identity = self._identities.name(content, redelivered=method.redelivered)
-        self._unacked[method.delivery_tag] = identity
+        message_id = _message_id(properties.message_id, identity)
+        self._unacked[method.delivery_tag] = message_id, identity
         counted = (properties.headers or {}).get("x-delivery-count")
         return Delivery(
-            message_id=_message_id(properties.message_id, identity),
+            message_id=message_id,
             lease=_Tag(self._number, method.delivery_tag),
             body=body,
             # A classic queue counts no further than to the first delivery.
@@ -201,7 +213,10 @@ class RabbitQueue:
         yield from ((tag, False) for tag in tags[len(first) :])
 
     def _forget(self, tags: Sequence[int]) -> None:
-        self._identities.free([self._unacked.pop(tag) for tag in tags if tag in self._unacked])
+        self._identities.free([self._unacked.pop(tag)[1] for tag in tags if tag in self._unacked])
+
+    def _message_of(self, tag: int) -> str | None:
+        return self._unacked[tag][0] if tag in self._unacked else None
 
 
 def _content(method: Any, given: Mapping[str, Any], body: bytes) -> str:
