@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
@@ -25,6 +26,10 @@ if TYPE_CHECKING:  # tests without Spark do not load it
     Server = TypeVar("Server", bound=ServerProcess)
 
 pytest_plugins = ["tests.tools.time_limits"]
+
+# Topologies of tests are not among the user's own.
+_REGISTRY = tempfile.TemporaryDirectory(prefix="sparkstorm-registry-")
+os.environ["SPARKSTORM_REGISTRY"] = _REGISTRY.name
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 

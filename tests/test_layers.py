@@ -20,7 +20,7 @@ SRC = Path(__file__).parents[1] / "src"
 # --- the table: each layer, from the bottom up, with what it may import beside itself -----------
 
 VALUES = {"texts", "_version", "clock", "config", "errors", "java", "metrics"}
-VALUES |= {"streams", "tuples", "verdicts"}
+VALUES |= {"streams", "tuples", "verdicts", "control.views"}
 CORE = VALUES | {"acking", "components", "topology", "planning"}
 FILES = {"checkpoint.files", "checkpoint.seal"}
 EDGE = VALUES | {"components", "topology", "sources.retry", "dead_letters"}
@@ -55,15 +55,29 @@ MAY_IMPORT: dict[str, set[str]] = {
     "multilang": VALUES | {"components", "topology"},
     "postgres": VALUES | {"components"},
     "flux": VALUES | {"components", "topology", "multilang"},
+    "control": ENGINE,
+    "ui": VALUES | {"control"},
     "local": ENGINE,
-    "spark": ENGINE,
+    "spark": ENGINE | {"control"},
     "testing.shells.conversation": VALUES | {"multilang"},
     "testing.shells.children": VALUES | {"multilang", "testing.shells.conversation"},
     "testing": ENGINE | {"local", "queues", "spouts", "testing.shells.children"},
     "testing.plugin": ENGINE | {"local", "spark"},
     "cli": ENGINE
     | EDGE
-    | {"spouts", "bolts", "kafka", "queues", "multilang", "flux", "local", "spark", "testing"},
+    | {
+        "spouts",
+        "bolts",
+        "kafka",
+        "queues",
+        "multilang",
+        "flux",
+        "local",
+        "spark",
+        "testing",
+        "control",
+        "ui",
+    },
     "__main__": {"cli"},
 }
 """A dotted name is one module, and stands before its package."""

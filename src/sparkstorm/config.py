@@ -134,6 +134,13 @@ class Config(BaseModel):
         alias="topology.stats.latencies",
         description="Time each ``execute``, for the latencies of the metrics.",
     )
+    trace_messages: int = Field(
+        100,
+        ge=0,
+        alias="topology.trace.messages",
+        description="The most messages at a time whose trees are traced: retries first, then "
+        "followed messages, and a message of each spout task in each batch. 0 traces none.",
+    )
     tick_tuple_freq_secs: float | None = Field(
         None,
         gt=0,

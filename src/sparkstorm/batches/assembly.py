@@ -10,6 +10,9 @@ from sparkstorm.batches.events.taps import Tap, Taps
 from sparkstorm.batches.events.ticks import Ticks
 from sparkstorm.batches.fault import Fault
 from sparkstorm.batches.journal import Journal
+from sparkstorm.batches.messages.chronicle import Chronicle
+from sparkstorm.batches.messages.inquiry import Inquiry
+from sparkstorm.batches.messages.listing import Listing
 from sparkstorm.batches.meter import Meter
 from sparkstorm.batches.planning.planner import BatchPlanner
 from sparkstorm.batches.recovery.handover import Handover
@@ -51,6 +54,7 @@ def make_coordinator(
     dead_letters = dead_letters or DeadLetterQueue(plan.name, LetterStore(files), clock, run=run)
     ledger, fault, counts, ended_roots = _ledger(plan, now), Fault(), Counts(), EndedRoots(plan)
     sources = Sources(plan, dead_letters)
+    chronicle = Chronicle(sources, plan.config.trace_messages)
     planner = BatchPlanner(plan, sources, clock, run)
     bookkeeper = Bookkeeper(
         ledger,
@@ -61,6 +65,8 @@ def make_coordinator(
         counts,
         dead_letters,
         Meter(plan, now),
+        Inquiry(sources, chronicle, Listing(plan, sources, ledger, ended_roots, chronicle), clock),
+        clock.wall,
         tracked=plan.tracked,
     )
     return Coordinator(

@@ -150,6 +150,7 @@ class Batch:
         answers: the ackers' answers, once the job has run.
         differed: how often the batch was rolled back for differing runs of one stage.
         times: the times of its steps.
+        traced: the roots whose trees people want to see, for the next run.
     """
 
     plan: BatchPlan
@@ -161,6 +162,7 @@ class Batch:
     answers: Answers = field(default_factory=Answers)
     differed: int = 0
     times: BatchTimes = field(default_factory=BatchTimes)
+    traced: tuple[RootRange, ...] = ()
 
     def advance(self, event: Event) -> None:
         """Go on to the next phase.
@@ -208,7 +210,8 @@ class Batch:
     @property
     def info(self) -> BatchInfo:
         """The facts for the batch's tasks."""
-        return self.plan.info(self.left_out.ranges, self.repeats.tries)
+        info = self.plan.info(self.left_out.ranges, self.repeats.tries)
+        return replace(info, traced=self.traced)
 
     @property
     def left_out(self) -> LeftOut:

@@ -1,15 +1,16 @@
 """The bookkeeper: settles committed batches by the ledger, and gives sources their verdicts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import final
 
 from sparkstorm.acking.ledger import Ledger, Verdicts
-from sparkstorm.acking.tally import HeldRoots, locate
+from sparkstorm.acking.tally import HeldRoots, RootRange, locate
 from sparkstorm.batches.batch import Batch
 from sparkstorm.batches.counts import Counts, FirstFailures
 from sparkstorm.batches.events.ended_roots import EndedRoots
 from sparkstorm.batches.events.taps import Taps
 from sparkstorm.batches.journal import Journal
+from sparkstorm.batches.messages.inquiry import Inquiry
 from sparkstorm.batches.meter import Meter
 from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
@@ -36,6 +37,8 @@ class Bookkeeper:
         counts: the counters behind the statistics.
         dead_letters: counts the dead letters.
         meter: adds up the metrics of tasks.
+        inquiry: tells people of messages, and keeps attempts at some of them.
+        wall: the time, in seconds since 1970.
         tracked: whether there are ackers.
     """
 
@@ -49,6 +52,8 @@ class Bookkeeper:
         counts: Counts,
         dead_letters: DeadLetterQueue,
         meter: Meter,
+        inquiry: Inquiry,
+        wall: Callable[[], float],
         *,
         tracked: bool,
     ) -> None:
@@ -62,6 +67,9 @@ class Bookkeeper:
         self._first_failures = FirstFailures()
         self._tracked = tracked
         self._meter = meter
+        self._chronicle = inquiry.chronicle
+        self.inquiry = inquiry
+        self._wall = wall
 
     @property
     def waiting(self) -> bool:
@@ -78,11 +86,12 @@ class Bookkeeper:
         """Bytes that the ledger holds for roots that are open between batches."""
         return self._ledger.nbytes
 
-    def begin(self, plan: BatchPlan, now: float) -> None:
-        """Open the roots of a batch whose plan is in the checkpoint."""
+    def begin(self, plan: BatchPlan, now: float) -> tuple[RootRange, ...]:
+        """Open the roots of a batch whose plan is in the checkpoint; return those to trace."""
         self._ledger.begin(plan.ranges)
         self._meter.begin(plan.ranges, now)
         self._counts.note_planned(plan)
+        return self._chronicle.begin(plan)
 
     def count_again(self, plan: BatchPlan) -> None:
         """Count the messages of a recovered batch that is run again; its roots are open already."""
@@ -96,6 +105,7 @@ class Bookkeeper:
         """Give the verdicts of a committed batch that this driver ran."""
         plan, results = batch.plan, batch.answers.results
         self._meter.note_batch(batch, now)
+        self._chronicle.take(batch.answers.reports)
         held = HeldRoots.concat([result.held for result in results])
         pending = (locate(plan.ranges, held.roots) >= 0) | self._ledger.is_open(held.roots)
         self._ended_roots.note_held(held, pending)
@@ -163,6 +173,7 @@ class Bookkeeper:
         self._journal.check()
         self._ended_roots.note_ended(verdicts.acked, verdicts.failed)
         self._count(verdicts)
+        self._chronicle.end(verdicts, self._counts.batches, self._wall())
         self._meter.note_verdicts(verdicts, now)
         self._meter.times.forget(self._ledger.open_roots)
         self._sources.deliver(verdicts, now)

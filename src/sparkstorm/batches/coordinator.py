@@ -15,7 +15,6 @@ The coordinator starts no threads, and does no I/O but by the parts that it is m
 (:mod:`assembly`).
 """
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import final
@@ -30,7 +29,7 @@ from sparkstorm.batches.recovery.handover import Handover
 from sparkstorm.batches.transactions import Transactions, Wait
 from sparkstorm.checkpoint.engine_log import EngineLog
 from sparkstorm.clock import Clock
-from sparkstorm.metrics import Statistics, Window
+from sparkstorm.metrics import Pace, Statistics, Window
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.load import Load, SystemPacket
 from sparkstorm.planning.plan import Plan
@@ -75,13 +74,17 @@ class Coordinator:
         self._sources = sources
         self._agenda = agenda
         self._bookkeeper = bookkeeper
+        self.inquiry = bookkeeper.inquiry
+        """Tells people of messages, under the coordinator's lock."""
         self._handover = handover
         self._transactions = transactions
         self._fault = fault
-        self._lock = threading.RLock()
+        self._lock = self.inquiry.lock
         self._batches: dict[int, Batch] = {}
         self._last = -1
         self._intake_open = True
+        self._active = True
+        self._polled = self._committed = clock.monotonic()
 
     # --- the life of the driver ------------------------------------------------------------------
 
@@ -123,6 +126,11 @@ class Coordinator:
         with self._lock:
             self._intake_open = False
 
+    def set_active(self, active: bool) -> None:
+        """Plan new messages of partitioned spouts, or only retries; hosted spouts rest apart."""
+        with self._lock:
+            self._active = active
+
     # --- the life of a batch ---------------------------------------------------------------------
 
     def next_batch(self, number: int, *, even_empty: bool = False) -> bool:
@@ -138,6 +146,7 @@ class Coordinator:
                 run must end.
         """
         with self._lock, self._fault.kept(NO_VERDICTS):
+            self._polled = self._clock.monotonic()
             for done in sorted(n for n in self._batches if n < number):
                 self._commit(self._batches.pop(done))
             self._bookkeeper.expire(self._clock.monotonic())
@@ -229,7 +238,7 @@ class Coordinator:
         batch = self._agenda.next_batch(
             number,
             self._clock.monotonic(),
-            fresh=self._intake_open,
+            fresh=self._intake_open and self._active,
             # not if the run is about to end
             for_ticks=self._intake_open or bool(self._bookkeeper.pending),
             even_empty=even_empty,
@@ -237,7 +246,7 @@ class Coordinator:
         if batch is None:
             return False
         self._batches[number], self._last = batch, number
-        self._bookkeeper.begin(batch.plan, self._clock.monotonic())
+        batch.traced = self._bookkeeper.begin(batch.plan, self._clock.monotonic())
         self._agenda.tidy()
         return True
 
@@ -257,7 +266,7 @@ class Coordinator:
     def _commit(self, batch: Batch) -> None:
         recovered = batch.phase is Phase.RECOVERED
         batch.advance(Event.COMMITTED)
-        now = self._clock.monotonic()
+        now = self._committed = self._clock.monotonic()
         if recovered:
             self._bookkeeper.settle_recovered(batch, self._handover.verdicts(batch), now)
         else:
@@ -292,6 +301,16 @@ class Coordinator:
         """Return the metrics of the last 600, 10,800 or 86,400 seconds; of all time for None."""
         with self._lock:
             return self._bookkeeper.window(secs, self._clock.monotonic())
+
+    def pace(self) -> Pace:
+        """Return whether batches go on."""
+        with self._lock:
+            now = self._clock.monotonic()
+            return Pace(
+                polled_secs=now - self._polled,
+                committed_secs=now - self._committed,
+                waiting=self._sources.pending - self._sources.in_flight,
+            )
 
     @property
     def ledger_bytes(self) -> int:

@@ -96,6 +96,11 @@ class Lease:
         self._watched: tuple[int, bytes | None, float] | None = None
 
     @property
+    def me(self) -> Holder:
+        """The run that wants the lease, in this process."""
+        return self._me
+
+    @property
     def run(self) -> str:
         """The id of the run that wants the lease."""
         return self._me.run

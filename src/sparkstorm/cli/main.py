@@ -8,6 +8,7 @@ import typer
 from sparkstorm._version import __version__, is_compiled
 from sparkstorm.cli.edge import edge
 from sparkstorm.cli.letters import app as letters_app
+from sparkstorm.cli.running.app import add_commands
 from sparkstorm.cli.state import app as state_app
 from sparkstorm.cli.terminal import bear_any_text, say
 
@@ -261,6 +262,7 @@ def multilang(
         raise typer.Exit(serve_component(target, arguments or (), serializer))
 
 
+add_commands(app)
 app.add_typer(letters_app.app)
 app.add_typer(state_app.app)
 

@@ -13,7 +13,7 @@ from sparkstorm.metrics.task_metrics import (
     TaskMetrics,
     merge_task_metrics,
 )
-from sparkstorm.metrics.timing import BatchTiming
+from sparkstorm.metrics.timing import BatchTiming, Pace
 from sparkstorm.metrics.windows import Window, Windows
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Histogram",
     "InputMetrics",
     "OutputMetrics",
+    "Pace",
     "PartitionStatistics",
     "Statistics",
     "TaskMetrics",

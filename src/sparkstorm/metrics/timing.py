@@ -1,10 +1,10 @@
-"""Batch timings: where the time of a batch went."""
+"""Timings: where the time of a batch went, and whether batches go on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import final
 
-__all__ = ["BatchTiming"]
+__all__ = ["BatchTiming", "Pace"]
 
 
 @final
@@ -30,3 +30,19 @@ class BatchTiming:
     job_secs: float = 0.0
     commit_secs: float = 0.0
     busiest: Mapping[str, float] = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Whether batches go on.
+
+    Attributes:
+        polled_secs: for how long the sources were not asked for messages.
+        committed_secs: for how long no batch was committed.
+        waiting: messages that wait for a batch or for a retry.
+    """
+
+    polled_secs: float
+    committed_secs: float
+    waiting: int

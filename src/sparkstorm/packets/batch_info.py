@@ -50,6 +50,7 @@ class BatchInfo:
         retried: the retries among the roots.
         excluded: the roots to leave out, because the batch failed with them; merged.
         purpose: the reason for this action of the batch.
+        traced: the roots, begun in this batch or before, whose trees people want to see; sorted.
     """
 
     number: int
@@ -59,6 +60,7 @@ class BatchInfo:
     retried: tuple[Retried, ...] = ()
     excluded: tuple[RootRange, ...] = ()
     purpose: Purpose = Purpose.BATCH
+    traced: tuple[RootRange, ...] = ()
 
     def attempt(self, root: int) -> int:
         """Return the number of a root's attempt, from 1."""
@@ -95,6 +97,7 @@ class BatchInfo:
                 "retried": [[r.first, r.count, r.attempt] for r in self.retried],
                 "excluded": _pairs(self.excluded),
                 "purpose": self.purpose,
+                "traced": _pairs(self.traced),
             }
         )
 
@@ -110,6 +113,7 @@ class BatchInfo:
             retried=tuple(Retried(*triple) for triple in data["retried"]),
             excluded=tuple(RootRange(*pair) for pair in data["excluded"]),
             purpose=Purpose(data["purpose"]),
+            traced=tuple(RootRange(*pair) for pair in data["traced"]),
         )
 
 

@@ -183,6 +183,11 @@ class Inbox:
             yield origin, start, rows_of(columns, packet.count)
             start += packet.count
 
+    @property
+    def packets(self) -> Sequence[Packet]:
+        """The packets of the received tuples, in order."""
+        return self._packets
+
     def parts(self) -> list[tuple[int, int]]:
         """Return each packet's stream, by its number, and the number of its tuples, in order."""
         return [(packet.head.stream, packet.count) for packet in self._packets]

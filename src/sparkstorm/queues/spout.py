@@ -53,6 +53,9 @@ class QueueSpout(ReplayingSpout):
         ConfigError: an argument does not fit.
     """
 
+    limit: int = _DEFAULT_PENDING
+    """The most messages that this task holds at once; set before :meth:`make_queue` is called."""
+
     _keeper: LeaseKeeper | None = None
 
     def __init__(
@@ -85,15 +88,15 @@ class QueueSpout(ReplayingSpout):
     def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
         """Connect to the queue, within ten seconds, and begin to take messages."""
         super().open(config, context, collector)
+        self.limit = self._max_pending or config.max_spout_pending or _DEFAULT_PENDING
         queue = self.make_queue(config, context)
         self._queue_name = queue.name
         self._decode = decoder_of(self._decoder)
         self._groups = Groups()
         self._idle_since = self._clock.monotonic()
         self._said_silent = False
-        most = self._max_pending or config.max_spout_pending or _DEFAULT_PENDING
         # The server's leases run by the machine's time, whatever clock a test has given.
-        self._keeper = LeaseKeeper(queue, SystemClock(), most)
+        self._keeper = LeaseKeeper(queue, SystemClock(), self.limit)
         self._client = ClientThread(self._keeper, f"{context.component}-{context.task}")
         self._client.start_connected(_CONNECT_SECS)
 

@@ -147,7 +147,7 @@ class Attempts:
         self._failed: dict[Hashable, FailedMessage] = {}
         self._whole: dict[Hashable, int] = {}
         self._bytes = 0
-        self._left_failed: set[Hashable] = set()
+        self._left_failed: dict[Hashable, None] = {}
         self._earlier: dict[int, Tries] = {}
         self._inherited: dict[Hashable, Tries] = {}
 
@@ -165,6 +165,16 @@ class Attempts:
         """How many failed messages have not been emitted again."""
         return len(self._left_failed)
 
+    def began(self, msg_id: Hashable) -> float | None:
+        """Return when the first attempt of a failed message began; None for any other."""
+        known = self._failed.get(msg_id)
+        return None if known is None else known.began
+
+    def resting(self) -> list[tuple[Hashable, FailedMessage]]:
+        """Return the failed messages that have not been emitted again; callable by any thread."""
+        found = ((msg_id, self._failed.get(msg_id)) for msg_id in list(self._left_failed))
+        return [(msg_id, known) for msg_id, known in found if known is not None]
+
     @property
     def nbytes(self) -> int:
         """The memory of all payloads, about."""
@@ -172,7 +182,7 @@ class Attempts:
 
     def emitted(self, msg_id: Hashable) -> Tries:
         """Note that a message is emitted, perhaps again; return its tries."""
-        self._left_failed.discard(msg_id)
+        self._left_failed.pop(msg_id, None)
         return self._tries_of(msg_id)
 
     def failed(
@@ -188,7 +198,7 @@ class Attempts:
             nbytes=nbytes,
         )
         self._failed[msg_id] = known
-        self._left_failed.add(msg_id)
+        self._left_failed[msg_id] = None
         self._whole[msg_id] = nbytes
         self._bytes += nbytes
         self._trim()
@@ -196,7 +206,7 @@ class Attempts:
 
     def forget(self, msg_id: Hashable) -> FailedMessage | None:
         """Note that a message has ended; return its failures, if there were any."""
-        self._left_failed.discard(msg_id)
+        self._left_failed.pop(msg_id, None)
         self._bytes -= self._whole.pop(msg_id, 0)
         self._inherited.pop(msg_id, None)
         return self._failed.pop(msg_id, None)

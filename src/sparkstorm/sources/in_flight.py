@@ -116,6 +116,39 @@ class InFlight(Generic[Messages]):
         load = self._loads[first]
         return np.arange(load.count) if load.left is None else np.flatnonzero(load.left)
 
+    def loads(self) -> list[tuple[int, Messages, Indexes]]:
+        """Return each load's first root, its facts, and the places of messages in flight.
+
+        Any thread may ask.
+        """
+        with self._lock:
+            loads = list(self._loads.items())
+        return [
+            (
+                first,
+                load.messages,
+                np.arange(load.count) if load.left is None else np.flatnonzero(load.left),
+            )
+            for first, load in loads
+        ]
+
+    def find(self, roots: U64) -> Iterator[tuple[int, Messages, int]]:
+        """Yield for each of some ascending roots in flight: the root, its load's facts, its place.
+
+        Any thread may ask.
+        """
+        with self._lock:
+            loads = dict(self._loads)
+        firsts = np.array(sorted(loads), np.uint64)
+        slots = np.searchsorted(firsts, roots, side="right") - 1
+        for root, slot in zip(roots.tolist(), slots.tolist(), strict=True):
+            if slot < 0:
+                continue
+            first = int(firsts[slot])
+            load = loads[first]
+            if root - first < load.count:
+                yield root, load.messages, root - first
+
     def is_whole(self, first: int) -> bool:
         """Whether no message of a load has ended."""
         return self._loads[first].left is None

@@ -51,6 +51,11 @@ class Originals:
         self._began = began
 
     @property
+    def began(self) -> float:
+        """When the load was made, in seconds since 1970."""
+        return self._began
+
+    @property
     def nbytes(self) -> int:
         """The size of the packet."""
         return len(self._packet)

@@ -2,7 +2,7 @@
 
 import heapq
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Generic, Protocol, Self, TypeVar, final
 
 __all__ = ["Retries", "Waiting"]
@@ -41,6 +41,22 @@ class Retries(Generic[Item]):
     def __iter__(self) -> Iterator[Item]:
         yield from (item for _, _, item in self._heap)
         yield from self._suspects
+
+    def waiting(self) -> Iterator[tuple[float | None, Item]]:
+        """Yield when messages are due, and the messages; None for suspects."""
+        yield from ((due, item) for due, _, item in list(self._heap))
+        yield from ((None, item) for item in list(self._suspects))
+
+    def hurry(self, is_wanted: Callable[[Item], bool], now: float) -> int:
+        """Let items be due now; return how many messages they are."""
+        found, heap = 0, []
+        for due, tie, item in self._heap:
+            wanted = is_wanted(item)
+            found += item.messages if wanted else 0
+            heap.append((min(due, now) if wanted else due, tie, item))
+        heapq.heapify(heap)
+        self._heap = heap
+        return found
 
     @property
     def messages(self) -> int:

@@ -25,6 +25,7 @@ from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.packets.load import Load
 from sparkstorm.sources.blame import Tries
 from sparkstorm.sources.planned import Outstanding, PlannedLoad
+from sparkstorm.sources.unfinished import Messages
 
 __all__ = ["Order", "Progress", "RootNumbers", "Source"]
 
@@ -116,6 +117,11 @@ class Source(Protocol):
 
     A source may hand verdicts to a thread of its own, and take messages from one.
     """
+
+    @property
+    def messages(self) -> Messages:
+        """Names the source's messages, for people."""
+        ...
 
     @property
     def component(self) -> str:

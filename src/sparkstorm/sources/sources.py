@@ -1,7 +1,7 @@
 """All sources of one topology: the tasks of its spouts, and the replays of dead letters."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import final
 
@@ -19,6 +19,7 @@ from sparkstorm.sources.partitioned.task import PartitionedTask
 from sparkstorm.sources.planned import PlannedLoad
 from sparkstorm.sources.replayed.replays import Replays
 from sparkstorm.sources.source import Progress, Source
+from sparkstorm.sources.unfinished import Named, Unfinished
 
 __all__ = ["Sources"]
 
@@ -71,6 +72,11 @@ class Sources:
         return self._sum(lambda source: source.pending)
 
     @property
+    def in_flight(self) -> int:
+        """Messages in a batch, or open after it."""
+        return self._sum(lambda source: source.in_flight)
+
+    @property
     def given_up(self) -> int:
         """Messages that will not be tried again."""
         return self._sum(lambda source: source.given_up)
@@ -101,6 +107,21 @@ class Sources:
             )
             found.setdefault(task.component, []).extend(stand)
         return {component: tuple(stand) for component, stand in found.items()}
+
+    # --- the messages, for people ---------------------------------------------------------------
+
+    def unfinished(self) -> Iterator[Unfinished]:
+        """Yield the messages that have not ended."""
+        for source in self._all:
+            yield from source.messages.unfinished()
+
+    def named(self, roots: U64) -> dict[int, Named]:
+        """Return the names of those of some ascending roots that are in flight."""
+        return {root: named for source in self._all for root, named in source.messages.named(roots)}
+
+    def hurry(self, ids: Collection[str], now: float) -> int:
+        """Let messages that wait for a retry be due now; return how many."""
+        return sum(source.messages.hurry(ids, now) for source in self._all)
 
     # --- for all of them ----------------------------------------------------------------------
 

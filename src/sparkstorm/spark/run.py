@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
-from typing import final
+from typing import Literal, final
 
 from sparkstorm.batches.coordinator import Coordinator
 from sparkstorm.errors import SparkLostError, SparkstormError
@@ -87,8 +87,10 @@ class Run:
         self._spouts = spouts
         self._fault = fault
         self._parts = ExitStack()
+        self._active = True
+        self._ending = False
         self._stopped = threading.Event()
-        self._stopping = threading.Lock()
+        self._stopping = threading.RLock()
 
     def own(self, parts: ExitStack) -> None:
         """Take over the running parts, for ``stop`` to close. Called once, by :func:`submit`."""
@@ -130,13 +132,20 @@ class Run:
         """Return how the topology stands now."""
         return self._coordinator.statistics()
 
+    @property
+    def status(self) -> Literal["ACTIVE", "INACTIVE", "KILLED"]:
+        """Storm's word for how the run is: ``KILLED`` from the begin of its end."""
+        if self._ending:
+            return "KILLED"
+        return "ACTIVE" if self._active else "INACTIVE"
+
     def activate(self) -> None:
-        """Let hosted spouts emit again."""
-        self._spouts.set_active(True)
+        """Let spouts give messages again."""
+        self._set_active(True)
 
     def deactivate(self) -> None:
-        """Let hosted spouts emit nothing more; pending messages are still processed."""
-        self._spouts.set_active(False)
+        """Let spouts give nothing new; pending messages are still processed, and tried again."""
+        self._set_active(False)
 
     def pause(self, spout: str, partitions: Collection[str] = ()) -> None:
         """Read no new messages of a partitioned spout, or of some of its partitions.
@@ -159,11 +168,13 @@ class Run:
     def stop(self, drain: bool = True, timeout: float = 60.0) -> Statistics:
         """Stop the run; with ``drain``, finish pending messages first (up to ``timeout`` seconds).
 
-        Returns the last statistics. A second call does nothing.
+        Returns the last statistics. A second call waits for the first.
         """
         if self._stopped.is_set():
-            return self.statistics()
+            with self._stopping:  # Spark must not be stopped while another thread closes the parts
+                return self.statistics()
         atexit.unregister(self._at_exit)
+        self._ending = True
         self._coordinator.close_intake()
         self.deactivate()
         try:
@@ -184,6 +195,11 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({self.plan.name}: {self._coordinator!r})"
+
+    def _set_active(self, active: bool) -> None:
+        self._active = active
+        self._coordinator.set_active(active)
+        self._spouts.set_active(active)
 
     def _drained(self) -> bool:
         # Spouts are asked on both sides: meanwhile the coordinator may post a verdict to one.

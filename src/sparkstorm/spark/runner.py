@@ -19,6 +19,7 @@ from sparkstorm.checkpoint.manifest import Manifest
 from sparkstorm.checkpoint.scratch import remove_abandoned
 from sparkstorm.checkpoint.spark_messages import SparkMessages
 from sparkstorm.config import Config
+from sparkstorm.control.publishing import Published, published
 from sparkstorm.planning.advice import advice_on
 from sparkstorm.planning.passes import check_name
 from sparkstorm.planning.plan import Plan
@@ -182,4 +183,20 @@ def _start(
     query.start()
     parts.callback(query.stop)
     parts.callback(server.stop)  # first: a query that waits for a batch does not stop
-    return Run(plan, coordinator, server, spouts, fault, letters_at=dead_letters.where)
+    run = Run(plan, coordinator, server, spouts, fault, letters_at=dead_letters.where)
+    # 7. the control: other processes see and steer the run from now on
+    parts.enter_context(
+        published(
+            Published(
+                plan=plan,
+                coordinator=coordinator,
+                run=run,
+                store=dead_letters.store,
+                clock=dead_letters.clock,
+                holder=place.lease.me,
+                master=session.sparkContext.master or "",
+                checkpoint=place.where if place.lasts else "",
+            )
+        )
+    )
+    return run

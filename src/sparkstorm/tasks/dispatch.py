@@ -33,6 +33,7 @@ from sparkstorm.planning.plan import Plan, Route
 from sparkstorm.tasks.collectors.outbox import Emitted
 from sparkstorm.tasks.receivers import turn_of
 from sparkstorm.tasks.routing import Emissions, Tasks, choose_tasks
+from sparkstorm.tasks.tracing import Traced, trace_children
 
 __all__ = ["Delivery", "Dispatcher", "MisfitError"]
 
@@ -83,6 +84,7 @@ class Dispatcher:
 
     Attributes:
         outputs: the emitted and transferred tuples of the last :meth:`dispatch`, by stream.
+        traces: the emitted tuples of traced roots.
     """
 
     def __init__(self, plan: Plan, task: int, partition: int, batch: BatchInfo, lane: int = 0):
@@ -92,6 +94,7 @@ class Dispatcher:
         self._batch = batch
         self._writer = PacketWriter(task, sequence=lane << 20)
         self.outputs: dict[str, OutputMetrics] = {}
+        self.traces: list[Traced] = []
 
     def dispatch(
         self,
@@ -121,6 +124,7 @@ class Dispatcher:
         drafts = [draft for box in filled for draft in self._drafts(box, anchors)]
         self.outputs = self._counted(filled, drafts)
         settlement = self._settle(anchors, acked, drafts)
+        self.traces = self._traces(drafts, anchors, settlement.children)
         return [
             *self._groves(drafts, settlement.children, groves),
             *self._data(drafts, settlement.children),
@@ -185,6 +189,12 @@ class Dispatcher:
             box.key.stream: OutputMetrics(emitted=len(box), transferred=copies[numbers[box.key]])
             for box in boxes
         }
+
+    def _traces(
+        self, drafts: Sequence[_Draft], anchors: Anchors, children: Lineage
+    ) -> list[Traced]:
+        targets = [(one.stream, one.target, one.parents) for one in drafts if one.target != DRIVER]
+        return trace_children(self._plan, self._batch, self._task, anchors, children, targets)
 
     def _emissions(self, box: Emitted, columns: Mapping[str, Column]) -> Emissions:
         local = {

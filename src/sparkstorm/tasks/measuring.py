@@ -69,6 +69,13 @@ class Timings:
         waited = np.array([at - self._begin(index) for index, at in late.items()])
         return Histogram.of(self.secs[mine], in_time) + Histogram.of(waited)
 
+    def of(self, index: int) -> tuple[float | None, float | None]:
+        """Return when a tuple's call began, and its seconds; None for what nobody has measured."""
+        group = int(np.searchsorted(self.firsts, index, side="right")) - 1
+        if group < 0 or index >= self.firsts[group] + self.counts[group]:
+            return None, None
+        return (self._begin(index) if self.begins[group] else None), float(self.secs[group])
+
     def _groups(self, part: slice) -> slice:
         start, stop = np.searchsorted(self.firsts, [part.start, part.stop]).tolist()
         return slice(start, stop)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import final
 
+from sparkstorm.control.views import NodeView
 from sparkstorm.metrics import TaskMetrics
 from sparkstorm.texts.logs import logger_of
 from sparkstorm.texts.showing import indented, visible
@@ -88,6 +89,7 @@ class Report:
     """A task's report on a batch; a spout task's report on a load (``lane``).
 
     Attributes:
+        traces: tuples of traced roots, each with its root.
         dropped: the number of lines beyond the bounds.
         room: the characters left for lines.
     """
@@ -97,6 +99,7 @@ class Report:
     lane: int = 0
     metrics: TaskMetrics = field(default_factory=TaskMetrics)
     lines: list[LogLine] = field(default_factory=list)
+    traces: list[tuple[int, NodeView]] = field(default_factory=list)
     dropped: int = 0
     room: int = _MAX_CHARS
 

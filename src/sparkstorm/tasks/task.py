@@ -20,6 +20,7 @@ from sparkstorm.tasks.instance import BoltInstance
 from sparkstorm.tasks.measuring import inputs_of
 from sparkstorm.tasks.report import Report, capture_prints
 from sparkstorm.tasks.sending import Sending
+from sparkstorm.tasks.tracing import trace_inputs
 
 __all__ = ["BoltTask"]
 
@@ -85,7 +86,12 @@ class BoltTask:
             instance.check_attributes()
         except ComponentError as error:
             deliveries += _fatal(dispatcher, error)
-        inputs = inputs_of(self._plan, inbox, execution.timings())
+        timings = execution.timings()
+        inputs = inputs_of(self._plan, inbox, timings)
+        report.traces = [
+            *dispatcher.traces,
+            *trace_inputs(self._plan, inbox, self._component, timings),
+        ]
         report.metrics = self._metrics(inbox, inputs, dispatcher, time.perf_counter() - started)
         report.finish()
         instance.end()

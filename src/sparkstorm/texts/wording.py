@@ -3,10 +3,10 @@
 __all__ = ["counted"]
 
 
-def counted(number: int, thing: str) -> str:
+def counted(number: int, thing: str, things: str = "") -> str:
     """Return a number with its noun.
 
-    >>> counted(1, "dead letter"), counted(1200, "message")
-    ('1 dead letter', '1,200 messages')
+    >>> counted(1, "dead letter"), counted(1200, "message"), counted(0, "batch", "batches")
+    ('1 dead letter', '1,200 messages', '0 batches')
     """
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {things or f'{thing}s'}"

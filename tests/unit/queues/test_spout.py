@@ -48,7 +48,7 @@ def test_one_message_of_a_group_is_under_way_at_a_time() -> None:
         play.take(1)
         assert play.bodies() == ["a1"]
         play.ack(first)
-        order = []
+        order: list[str] = []
         while len(order) < 2:
             (msg_id,) = play.take(1)
             order += play.bodies()

@@ -56,6 +56,14 @@ class EndedRoots:
             ended = is_failed | _is_in(acked, self._held.roots)
             self._held = self._held.select(~ended) if ended.any() else self._held
 
+    def holders(self, roots: U64) -> dict[int, list[int]]:
+        """Return the tasks that hold tuples of some roots, for people."""
+        mine = self._held.select(np.isin(self._held.roots, roots))
+        found: dict[int, list[int]] = {}
+        for root, task in zip(mine.roots.tolist(), mine.holders.tolist(), strict=True):
+            found.setdefault(root, []).append(task)
+        return found
+
     @property
     def due(self) -> bool:
         """Whether there is anything to tell."""

@@ -120,6 +120,15 @@ class Intake:
         with self._lock:
             return [key for key in self._waiting if key.width == width]
 
+    def tracked_ids(self) -> list[tuple[int, list[Hashable]]]:
+        """Return the ids of the tracked messages, with the number of their next attempt."""
+        with self._lock:
+            return [
+                (key.attempt, list(waiting.msg_ids))
+                for key, waiting in self._waiting.items()
+                if key.tracked
+            ]
+
     def take(self, key: LoadKey, limit: int) -> EmittedMessages:
         """Take out the first messages of a key."""
         with self._lock:

@@ -34,10 +34,16 @@ class Refused(NamedTuple):
 class PendingLoad:
     """The facts kept of a load in flight: the ids of its messages, and the messages themselves."""
 
-    __slots__ = ("bytes_each", "ids", "originals")
+    __slots__ = ("attempt", "bytes_each", "ids", "originals")
 
-    def __init__(self, ids: Sequence[Hashable], originals: Originals) -> None:
+    @classmethod
+    def of(cls, load: Load, taken: EmittedMessages, attempt: int, now: float) -> "PendingLoad":
+        """Return the facts of a load that is put into a batch now."""
+        return cls(taken.msg_ids, Originals(load, now), attempt)
+
+    def __init__(self, ids: Sequence[Hashable], originals: Originals, attempt: int = 1) -> None:
         self.ids = list(ids)
+        self.attempt = attempt
         self.originals = originals
         self.bytes_each = originals.nbytes // max(len(ids), 1)
 

@@ -15,9 +15,9 @@ from sparkstorm.sources.blame import digests_of
 from sparkstorm.sources.hosted.intake import EmittedMessages, Intake, LoadKey
 from sparkstorm.sources.hosted.loads import LoadMaker, PendingLoad
 from sparkstorm.sources.hosted.spout import HostedSpout
+from sparkstorm.sources.hosted.unfinished import HostedMessages
 from sparkstorm.sources.in_flight import InFlight
 from sparkstorm.sources.message_bytes import MeanBytes
-from sparkstorm.sources.originals import Originals
 from sparkstorm.sources.planned import PlannedLoad
 from sparkstorm.sources.source import SPREAD_FROM, Order, Progress
 
@@ -59,6 +59,10 @@ class HostedTask:
         self._spout = HostedSpout(plan, component, task, self._intake, arrived, dead_letters)
         self._loads = LoadMaker(plan, component, task, self._intake, self._spout.refuse)
         self._planned_bytes = MeanBytes()
+        self.messages = HostedMessages(
+            component, task, self.owner, self._intake, self._window, self._spout.attempts
+        )
+        """Names the task's messages."""
 
     @property
     def spout(self) -> Spout:
@@ -208,7 +212,7 @@ class HostedTask:
             return None
         self._planned_bytes.note(len(load.packet or b"") / load.count, load.count)
         if load.first is not None:
-            pending = PendingLoad(taken.msg_ids, Originals(load, self._spout.now()))
+            pending = PendingLoad.of(load, taken, key.attempt, self._spout.now())
             self._window.add(load.first, load.count, pending)
         return load
 

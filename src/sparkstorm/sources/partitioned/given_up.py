@@ -14,9 +14,10 @@ from sparkstorm.components.spout import PartitionedSpout, Split
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.errors import SpoutConnectionError
 from sparkstorm.planning.plan import Plan, StreamKey
-from sparkstorm.sources.letters import LetterWriter
+from sparkstorm.sources.letters import Ended, LetterWriter, given_up_texts
 from sparkstorm.sources.partitioned.payloads import Payload, read_payloads, read_payloads_apart
 from sparkstorm.streams import DEFAULT_STREAM
+from sparkstorm.tasks.report import LogLine, log_line
 from sparkstorm.verdicts import Failure, Reason
 
 __all__ = ["GivenUp", "SplitLetters"]
@@ -87,13 +88,20 @@ class SplitLetters:
     Args:
         plan: the topology's plan.
         component: the spout's id.
+        task: the spout's task.
         spout: names its messages.
         writer: makes letters, and knows where letters go.
     """
 
     def __init__(
-        self, plan: Plan, component: str, spout: PartitionedSpout, writer: LetterWriter
+        self,
+        plan: Plan,
+        component: str,
+        task: int,
+        spout: PartitionedSpout,
+        writer: LetterWriter,
     ) -> None:
+        self._name, self._task = component, task
         self._component = plan.spec(component).component
         self._stream = plan.stream(StreamKey(component, DEFAULT_STREAM))
         self._spout = spout
@@ -117,6 +125,21 @@ class SplitLetters:
         letters = [self._letters_of(one, payloads) for one in now]
         self._writer.queue.write([letter for group in letters for letter in group])
         return [(one, group[0]) for one, group in zip(now, letters, strict=True)], later
+
+    def tell(self, ended: Sequence[tuple[GivenUp, DeadLetter | None]]) -> None:
+        """Tell people of groups that were given up, each with its first letter."""
+        told = [
+            Ended(
+                self._spout.msg_id(one.split, one.positions[0]),
+                len(one.group),
+                one.attempts,
+                one.group[0][1],
+                letter,
+            )
+            for one, letter in ended
+        ]
+        for text in given_up_texts(told):
+            log_line(LogLine(self._name, self._task, "error", text))
 
     def _read(
         self, given_up: Sequence[GivenUp]

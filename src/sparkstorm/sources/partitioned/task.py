@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple, final
+from typing import final
 
 import cloudpickle
 import numpy as np
@@ -18,31 +18,19 @@ from sparkstorm.packets.load import Load
 from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.blame import DIED_OF_IT
 from sparkstorm.sources.in_flight import InFlight, LoadVerdicts
-from sparkstorm.sources.letters import Ended, LetterWriter, given_up_texts
+from sparkstorm.sources.letters import LetterWriter
 from sparkstorm.sources.message_bytes import MeanBytes
 from sparkstorm.sources.partitioned.given_up import GivenUp, SplitLetters
+from sparkstorm.sources.partitioned.unfinished import Piece, SplitMessages
 from sparkstorm.sources.planned import Outstanding, PlannedLoad, runs_of
 from sparkstorm.sources.retries import Retries
 from sparkstorm.sources.retry import RetryPolicy
 from sparkstorm.sources.source import Order, Progress
 from sparkstorm.sources.spout_calls import calling, context_of, run_method
 from sparkstorm.streams import DEFAULT_STREAM
-from sparkstorm.tasks.report import LogLine, log_line
 from sparkstorm.verdicts import Failure
 
 __all__ = ["PartitionedTask", "ranges_of"]
-
-
-class _Piece(NamedTuple):
-    """A split in a batch: which try of its messages, and when the first try began."""
-
-    split: Split
-    attempt: int
-    since: float
-
-    def given_up(self, group: list[tuple[int, Failure]]) -> GivenUp:
-        """Messages of the split that will not be tried again."""
-        return GivenUp(self.split, self.attempt, self.since, group)
 
 
 @final
@@ -78,9 +66,13 @@ class PartitionedTask:
         self._clock = dead_letters.clock
         writer = LetterWriter(plan, component, task, dead_letters)
         self._now = writer.now
-        self._letters = SplitLetters(plan, component, self._spout, writer)
-        self._window = InFlight[_Piece]()
+        self._letters = SplitLetters(plan, component, task, self._spout, writer)
+        self._window = InFlight[Piece]()
         self._retries = Retries[Outstanding]()
+        self.messages = SplitMessages(
+            component, task, self.owner, self._spout, self._window, self._retries
+        )
+        """Names the task's messages."""
         self._bytes = MeanBytes()
         self._odd = 1
 
@@ -159,7 +151,7 @@ class PartitionedTask:
         split = planned.load.split
         if split is None:
             return None
-        piece = _Piece(split, planned.attempt, planned.since)
+        piece = Piece(split, planned.attempt, planned.since)
         return replace(self._planned(piece, order, planned.load.lane), partition=planned.partition)
 
     def take_back(self, planned: PlannedLoad, width: int, now: float) -> None:
@@ -175,7 +167,7 @@ class PartitionedTask:
         if width == 1:
             if self._policy.delay(attempt=attempt, key=first) is None:
                 self._fail(piece.split, [(0, 1)], replace(DIED_OF_IT, attempt=attempt))
-                self._bury([piece.given_up([(0, DIED_OF_IT)])], now)
+                self._bury([_given_up(piece, [(0, DIED_OF_IT)])], now)
                 return
             attempt += 1
         self._wait(piece.split, attempt, piece.since, now, width=width)
@@ -203,33 +195,33 @@ class PartitionedTask:
     def plan_suspects(self, order: Order, width: int) -> list[PlannedLoad]:
         """Return suspects of a width."""
         suspects = self._retries.take_suspects(order.limit, width)
-        return self._planned_all([_Piece(o.split, o.attempt, o.since) for o in suspects], order)
+        return self._planned_all([Piece(o.split, o.attempt, o.since) for o in suspects], order)
 
-    def _fresh(self, limit: int, pieces: int) -> list[_Piece]:
-        planned: list[_Piece] = []
+    def _fresh(self, limit: int, pieces: int) -> list[Piece]:
+        planned: list[Piece] = []
         each = -(-limit // pieces)
         while limit > 0:
             with calling(self.component, "plan"):
                 splits = [split for split in self._spout.plan(min(each, limit)) if split.count]
             if not splits:
                 break
-            planned += [_Piece(split, 1, self._now()) for split in splits]
+            planned += [Piece(split, 1, self._now()) for split in splits]
             limit -= sum(split.count for split in splits)
         return planned
 
-    def _due(self, limit: int, now: float) -> list[_Piece]:
+    def _due(self, limit: int, now: float) -> list[Piece]:
         """Take up to ``limit`` due retries; retries of one attempt may be read together."""
         due: dict[tuple[int, float], list[Split]] = {}
         for item in self._retries.take(limit, now):
             due.setdefault((item.attempt, item.since), []).append(item.split)
         with calling(self.component, "merge"):
             merged = {try_: self._spout.merge(splits) for try_, splits in due.items()}
-        return [_Piece(split, *try_) for try_, splits in merged.items() for split in splits]
+        return [Piece(split, *try_) for try_, splits in merged.items() for split in splits]
 
-    def _planned_all(self, pieces: Sequence[_Piece], order: Order) -> list[PlannedLoad]:
+    def _planned_all(self, pieces: Sequence[Piece], order: Order) -> list[PlannedLoad]:
         return [self._planned(piece, order, order.numbers.lane(self.task)) for piece in pieces]
 
-    def _planned(self, piece: _Piece, order: Order, lane: int) -> PlannedLoad:
+    def _planned(self, piece: Piece, order: Order, lane: int) -> PlannedLoad:
         """Make the load of a split, and put it into the window."""
         split = piece.split
         first = order.numbers.first(self.task) if self._plan.tracked else None
@@ -290,7 +282,7 @@ class PartitionedTask:
         item = Outstanding(owner=self.owner, split=split, attempt=attempt, since=since, width=width)
         self._retries.add(item, due)
 
-    def _retry(self, verdicts: LoadVerdicts[_Piece], now: float) -> list[GivenUp]:
+    def _retry(self, verdicts: LoadVerdicts[Piece], now: float) -> list[GivenUp]:
         """Let messages that failed in one way wait together; return those that are given up.
 
         Their texts may differ, since errors often quote the message: a split for each text would
@@ -309,7 +301,7 @@ class PartitionedTask:
             if wait is None:
                 whys = dict(way.items())
                 given_up += [
-                    piece.given_up([(place, whys[first + place]) for place in _each(positions)])
+                    _given_up(piece, [(place, whys[first + place]) for place in _each(positions)])
                     for _, positions in texts
                 ]
                 continue
@@ -324,15 +316,15 @@ class PartitionedTask:
         for one in later:
             pause = self._policy.pause(attempt=one.attempt, key=one.positions[0])
             self._wait(one.split.narrow(one.positions), one.attempt, one.since, now + pause)
-        ended: list[Ended] = []
-        for one, letter in done:
+        for one, _ in done:
             self.given_up += len(one.group)
             positions = ranges_of(np.array(one.positions, np.int64))
             run_method(self._spout, "give_up", one.split, positions, one.group[0][1])
-            name = self._spout.msg_id(one.split, one.positions[0])
-            ended.append(Ended(name, len(one.group), one.attempts, one.group[0][1], letter))
-        for text in given_up_texts(ended):
-            log_line(LogLine(self.component, self.task, "error", text))
+        self._letters.tell(done)
+
+
+def _given_up(piece: Piece, group: list[tuple[int, Failure]]) -> GivenUp:
+    return GivenUp(piece.split, piece.attempt, piece.since, group)
 
 
 def _each(positions: Positions) -> Iterator[int]:

@@ -18,12 +18,11 @@ from sparkstorm.dead_letters.requests import RequestBox
 from sparkstorm.errors import CheckpointError
 from sparkstorm.packets.load import Load
 from sparkstorm.planning.plan import Plan, StreamKey
-from sparkstorm.sources.in_flight import InFlight
 from sparkstorm.sources.packing import encode_rows, packed_load
 from sparkstorm.sources.planned import PlannedLoad
 from sparkstorm.sources.replayed.open_request import OpenRequest
 from sparkstorm.sources.replayed.replayed_letter import LetterReader, ReplayedLetter
-from sparkstorm.sources.retries import Retries
+from sparkstorm.sources.replayed.unfinished import ReplayedMessages
 from sparkstorm.sources.retry import RetryPolicy
 from sparkstorm.sources.source import Order, Progress
 from sparkstorm.texts.logs import logger_of
@@ -74,8 +73,9 @@ class Replays:
         self._seen: set[str] = set()
         self._open: list[OpenRequest] = []
         self._on_the_way: set[str] = set()
-        self._retries = Retries[ReplayedLetter]()
-        self._window = InFlight[list[ReplayedLetter]]()
+        self.messages = ReplayedMessages(plan)
+        """The letters on their way."""
+        self._window, self._retries = self.messages.window, self.messages.retries
         self._policies = {
             spec.id: RetryPolicy.of(plan.settings(spec.id)) for spec in plan.topology.spouts
         }

@@ -74,6 +74,7 @@ class _Reader:
         except USER_ERRORS as error:  # the messages fail, the query lives on
             return self._fail(error)
         outputs = self._dispatcher.outputs
+        self.report.traces = self._dispatcher.traces
         self.report.metrics = TaskMetrics(
             emitted=emitted,
             transferred=sum(one.transferred for one in outputs.values()),

@@ -1,0 +1,65 @@
+"""The inquiry: answers people's questions on messages, while batches go on."""
+
+import threading
+from collections.abc import Collection
+from typing import final
+
+from sparkstorm.batches.messages.chronicle import Chronicle
+from sparkstorm.batches.messages.kept import Kept
+from sparkstorm.batches.messages.listing import Listing, Wanted
+from sparkstorm.clock import Clock
+from sparkstorm.control.views import MessagesView
+from sparkstorm.sources.sources import Sources
+
+__all__ = ["Inquiry"]
+
+
+@final
+class Inquiry:
+    """Tells people of messages; thread-safe, by the lock that the coordinator takes as well.
+
+    Args:
+        sources: have the messages.
+        chronicle: keeps the attempts at some of them.
+        listing: lists the unfinished.
+        clock: the time.
+    """
+
+    def __init__(
+        self, sources: Sources, chronicle: Chronicle, listing: Listing, clock: Clock
+    ) -> None:
+        self.lock = threading.RLock()
+        self._sources = sources
+        self.chronicle = chronicle
+        self._listing = listing
+        self._clock = clock
+
+    def messages(self, wanted: Wanted) -> MessagesView:
+        """Return the unfinished messages that pass a filter, the oldest first."""
+        with self.lock:
+            return self._listing.messages(wanted, self._clock.monotonic(), self._clock.wall())
+
+    def kept(self, message: str) -> Kept | None:
+        """Return what is kept of a message, by its id or its name."""
+        with self.lock:
+            return self.chronicle.get(message)
+
+    def hurry(self, ids: Collection[str]) -> int:
+        """Let messages that wait for a retry be tried in the next batch; return how many."""
+        with self.lock:
+            return self._sources.hurry(ids, self._clock.monotonic())
+
+    def follow(self, text: str, spout: str | None = None) -> None:
+        """Keep the trees of messages whose name contains a text, of one spout or of all."""
+        with self.lock:
+            self.chronicle.follow(text, spout)
+
+    def unfollow(self, text: str) -> None:
+        """Follow such messages no longer."""
+        with self.lock:
+            self.chronicle.unfollow(text)
+
+    def followed(self) -> list[str]:
+        """Return the texts that are followed."""
+        with self.lock:
+            return self.chronicle.followed

@@ -1,0 +1,559 @@
+"""Views: what a driver tells other processes about its topology; frozen values of JSON's types.
+
+Times are seconds since 1970, lengths of time are seconds. Foreign text (values, ids, exceptions) is
+as it came: whoever shows a view has to make the text safe.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, final
+
+__all__ = [
+    "AttemptView",
+    "BatchView",
+    "ComponentMetricsView",
+    "ComponentView",
+    "GroupView",
+    "InputMetricsView",
+    "InputView",
+    "LetterView",
+    "LettersView",
+    "LineView",
+    "MessageDetailView",
+    "MessageView",
+    "MessagesView",
+    "NodeView",
+    "OutputMetricsView",
+    "PartitionView",
+    "QuantilesView",
+    "ReplayView",
+    "SituationView",
+    "StreamView",
+    "TaskMetricsView",
+    "TopologyView",
+    "TreeView",
+    "WindowName",
+    "WindowView",
+]
+
+WindowName = Literal["600", "10800", "86400", ":all-time"]
+"""Storm's windows, as its REST interface names them."""
+
+MessageState = Literal["waiting", "running", "open", "retry"]
+"""Not yet in a batch; in one; open after its batch, since a bolt holds a tuple; waiting for its
+next try."""
+
+NodeState = Literal["emitted", "executed", "acked", "failed", "open"]
+
+
+# --- the topology, which never changes while it runs ---------------------------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamView:
+    """A declared stream."""
+
+    name: str
+    fields: list[str]
+    direct: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputView:
+    """A subscription of a bolt."""
+
+    component: str
+    stream: str
+    grouping: str
+    fields: list[str] = field(default_factory=list)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentView:
+    """A spout or bolt.
+
+    Attributes:
+        id: the component's name.
+        kind: ``spout`` or ``bolt``.
+        class_name: the class of the component.
+        tasks: the numbers of its tasks.
+        stateful: whether its tasks keep state.
+        streams: the streams that it emits.
+        inputs: the streams that it reads.
+        settings: the settings of this component alone, as people write them.
+    """
+
+    id: str
+    kind: Literal["spout", "bolt"]
+    class_name: str
+    tasks: list[int]
+    stateful: bool = False
+    streams: list[StreamView] = field(default_factory=list)
+    inputs: list[InputView] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyView:
+    """A running topology, as it was submitted.
+
+    Attributes:
+        id: names this run: the topology's name, and the run's own part.
+        name: the topology's name.
+        version: the version of sparkstorm.
+        pid: the driver's process.
+        host: the driver's machine.
+        started: when the run began.
+        master: where Spark runs.
+        checkpoint: the checkpoint's place; empty for a temporary one.
+        guarantee: ``at-least-once`` or ``exactly-once``.
+        partitions: the partitions of its Spark jobs.
+        ackers: how many ackers there are; 0 if nothing is tracked.
+        message_timeout_secs: how long a tree may stay open; None for ever.
+        components: spouts and bolts, spouts first.
+        config: all settings by Storm's keys, secrets masked.
+    """
+
+    id: str
+    name: str
+    version: str
+    pid: int
+    host: str
+    started: float
+    master: str
+    checkpoint: str
+    guarantee: str
+    partitions: int
+    ackers: int
+    message_timeout_secs: float | None
+    components: list[ComponentView]
+    config: dict[str, Any]
+
+
+# --- how it stands -------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionView:
+    """A partition of a partitioned spout; see :class:`sparkstorm.metrics.PartitionStatistics`."""
+
+    spout: str
+    partition: str
+    lag: int
+    lag_secs: float
+    seen_secs: float
+    committed: int
+    acked_beyond: int
+    in_flight: int
+    in_retry: int
+    oldest: int | None
+    held_by: str
+    held_why: str
+    retries: int
+    dead_letters: int
+    skipped: int
+    expired: int
+    log_cuts: int
+    paused: bool
+    halted: bool
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchView:
+    """Where the time of a committed batch went; see :class:`sparkstorm.metrics.BatchTiming`."""
+
+    number: int
+    messages: int
+    at: float
+    start_secs: float
+    job_secs: float
+    commit_secs: float
+    busiest: dict[str, float]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SituationView:
+    """A topology at one moment; most counts are those of :class:`sparkstorm.metrics.Statistics`.
+
+    Attributes:
+        at: the moment.
+        status: Storm's words: ``ACTIVE``, ``INACTIVE`` (spouts rest), ``KILLED`` (it is ending).
+        emitted: messages given to a batch, with retries.
+        acked: messages whose trees are complete.
+        failed: attempts that failed.
+        pending: messages in a batch, open after it, or waiting for a retry.
+        waiting: the messages among them that wait for a retry.
+        retried: attempts after the first.
+        given_up: messages that will not be tried again.
+        failures: failed attempts by reason.
+        dead_letters: given-up messages that were kept.
+        untracked_failed: failed tuples that belong to no message.
+        rollbacks: how often a whole batch ran again.
+        batches: committed batches.
+        batch_secs: the time of the last batch.
+        batch_messages: the messages of the last batch.
+        running_batch: the batch that runs now.
+        running_secs: for how long it has been running.
+        polled_secs: for how long no spout was asked for messages.
+        committed_secs: for how long no batch was committed.
+        partitions: the partitions of all partitioned spouts.
+        batch_times: the last batches, the newest last.
+    """
+
+    at: float
+    status: Literal["ACTIVE", "INACTIVE", "KILLED"]
+    emitted: int
+    acked: int
+    failed: int
+    pending: int
+    waiting: int
+    retried: int
+    given_up: int
+    failures: dict[str, int]
+    dead_letters: int
+    untracked_failed: int
+    rollbacks: int
+    batches: int
+    batch_secs: float
+    batch_messages: int
+    running_batch: int | None
+    running_secs: float
+    polled_secs: float
+    committed_secs: float
+    partitions: list[PartitionView]
+    batch_times: list[BatchView]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantilesView:
+    """A histogram in short; None for what nobody has measured.
+
+    Attributes:
+        buckets: upper ends with the counts up to there, as Prometheus has them.
+    """
+
+    count: int
+    mean: float | None
+    p50: float | None
+    p90: float | None
+    p99: float | None
+    most: float | None
+    total: float
+    buckets: list[tuple[float, int]] = field(default_factory=list)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputMetricsView:
+    """Counts of the tuples that a component received on one stream."""
+
+    component: str
+    stream: str
+    executed: int
+    acked: int
+    failed: int
+    execute: QuantilesView
+    process: QuantilesView
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputMetricsView:
+    """Counts of the tuples that a component emitted to one stream."""
+
+    stream: str
+    emitted: int
+    transferred: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskMetricsView:
+    """The plain counts of one task."""
+
+    task: int
+    executed: int
+    emitted: int
+    transferred: int
+    acked: int
+    failed: int
+    process_secs: float
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentMetricsView:
+    """Counts of a component, in a window.
+
+    Attributes:
+        capacity: the share of the time in which the busiest task was busy; None for spouts.
+        counts: the component's own counters.
+        observed: the component's own histograms.
+    """
+
+    component: str
+    executed: int
+    emitted: int
+    transferred: int
+    acked: int
+    failed: int
+    untracked_failed: int
+    process_secs: float
+    capacity: float | None
+    failures: dict[str, int]
+    execute: QuantilesView
+    process: QuantilesView
+    complete: QuantilesView
+    inputs: list[InputMetricsView]
+    outputs: list[OutputMetricsView]
+    tasks: list[TaskMetricsView]
+    counts: dict[str, float]
+    observed: dict[str, QuantilesView]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowView:
+    """The metrics of a window: of spouts, bolts, and ackers under ``__acker``."""
+
+    window: WindowName
+    secs: float
+    components: list[ComponentMetricsView]
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageView:
+    """An unfinished message.
+
+    Attributes:
+        id: names the message to the driver, over its attempts.
+        spout: the spout that emitted the message.
+        task: the spout's task.
+        name: the spout's own name: the id that it gave, or the partition and position.
+        state: where the message is.
+        attempt: the number of its attempt; of a waiting message, of the next one.
+        age_secs: since its first attempt began.
+        due_secs: of a waiting message, until its next attempt.
+        held_by: components that hold a tuple of it; or where its last attempt failed.
+        reason: why its last attempt failed; empty before the first failure.
+        why: the text of that failure.
+    """
+
+    id: str
+    spout: str
+    task: int
+    name: str
+    state: MessageState
+    attempt: int
+    age_secs: float
+    due_secs: float | None = None
+    held_by: list[str] = field(default_factory=list)
+    reason: str = ""
+    why: str = ""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagesView:
+    """Unfinished messages, the oldest first; ``total`` counts those that the limit left out too."""
+
+    total: int
+    messages: list[MessageView]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineView:
+    """A line that a component printed or logged."""
+
+    at: float
+    component: str
+    task: int
+    level: str
+    text: str
+    trace: str = ""
+    message: str = ""
+    attempt: int | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeView:
+    """A tuple of a tree.
+
+    Attributes:
+        id: the tuple's edge id; the first tuple's is that of its tree.
+        parents: the tuples that it is anchored to.
+        source: the component that emitted it.
+        source_task: that component's task.
+        stream: its stream.
+        component: the component that got it; empty if nobody has executed it yet.
+        task: that component's task.
+        values: its values by field, as short text.
+        at: when its ``execute`` began; None before that.
+        secs: the time inside of ``execute``.
+        state: how far it is; ``open`` if it is executed and neither acked nor failed.
+        reason: why it failed.
+        why: the failure's text.
+        frame: the last frame in the user's own files, ``FILE:LINE in FUNCTION``.
+        trace: the whole traceback.
+    """
+
+    id: str
+    parents: list[str]
+    source: str
+    source_task: int
+    stream: str
+    component: str = ""
+    task: int | None = None
+    values: dict[str, str] = field(default_factory=dict)
+    at: float | None = None
+    secs: float | None = None
+    state: NodeState = "emitted"
+    reason: str = ""
+    why: str = ""
+    frame: str = ""
+    trace: str = ""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeView:
+    """The tuples of one attempt, as far as they are known; ``cut`` counts those left out."""
+
+    nodes: list[NodeView]
+    cut: int = 0
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptView:
+    """One attempt at a message.
+
+    Attributes:
+        number: counts from 1.
+        batch: its batch.
+        began: when its batch was planned.
+        ended: when its verdict was given; None while it runs.
+        outcome: ``running``, ``acked``, or the reason of the failure.
+        component: where it failed.
+        task: the task in which it failed.
+        why: the failure's text.
+        frame: the last frame in the user's own files.
+        trace: the whole traceback.
+        tree: its tuples; None if the attempt was not traced.
+        lines: what components logged meanwhile.
+    """
+
+    number: int
+    batch: int
+    began: float
+    ended: float | None
+    outcome: str
+    component: str = ""
+    task: int | None = None
+    why: str = ""
+    frame: str = ""
+    trace: str = ""
+    tree: TreeView | None = None
+    lines: list[LineView] = field(default_factory=list)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageDetailView:
+    """One message, whether unfinished or kept after its end, with its attempts side by side."""
+
+    id: str
+    spout: str
+    task: int
+    name: str
+    state: Literal["waiting", "running", "open", "retry", "acked", "given up"]
+    attempts: list[AttemptView]
+    letter: str = ""
+
+
+# --- dead letters --------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterView:
+    """A dead letter; ``values`` are JSON with tags for other types, as the letter's file has them.
+
+    Attributes:
+        group: names its kind: letters that failed alike have one.
+    """
+
+    id: str
+    group: str
+    spout: str
+    name: str
+    stream: str
+    values: dict[str, Any] | None
+    reason: str
+    component: str
+    task: int
+    why: str
+    frame: str
+    trace: str
+    attempts: int
+    first_time: float
+    last_time: float
+    replays: int
+    replayable: bool
+    note: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupView:
+    """Letters that failed alike: by component, reason, kind of exception and last user's frame."""
+
+    group: str
+    component: str
+    reason: str
+    kind: str
+    frame: str
+    count: int
+    example: LetterView
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LettersView:
+    """Dead letters, the newest first; ``total`` counts those that the limit left out too."""
+
+    total: int
+    letters: list[LetterView]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayView:
+    """A request to replay dead letters.
+
+    Attributes:
+        name: the request's name.
+        asked: how many letters.
+        acked: how many are done, and removed.
+        pending: how many are on their way, or still to be emitted.
+        left: letters that did not go, each with the reason.
+    """
+
+    name: str
+    asked: int
+    acked: int
+    pending: int
+    left: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,118 @@
+"""Unfinished messages of a hosted task: before a batch, in flight, or back with their spout."""
+
+from collections.abc import Collection, Hashable, Iterator
+from typing import final
+
+import numpy as np
+
+from sparkstorm.acking.ids import U64
+from sparkstorm.sources.blame import Attempts
+from sparkstorm.sources.hosted.intake import Intake
+from sparkstorm.sources.hosted.loads import PendingLoad
+from sparkstorm.sources.in_flight import InFlight
+from sparkstorm.sources.unfinished import MessageState, Named, Unfinished, message_name
+
+__all__ = ["HostedMessages"]
+
+
+@final
+class HostedMessages:
+    """Names the messages of a hosted task; any thread may ask.
+
+    Args:
+        component: the spout.
+        task: the spout's task.
+        owner: the task as ``component/index``.
+        intake: has the messages that wait for a batch.
+        window: has the messages in flight.
+        attempts: has the messages that failed.
+    """
+
+    def __init__(
+        self,
+        component: str,
+        task: int,
+        owner: str,
+        intake: Intake,
+        window: InFlight[PendingLoad],
+        attempts: Attempts,
+    ) -> None:
+        self._component = component
+        self._task = task
+        self._owner = owner
+        self._intake = intake
+        self._window = window
+        self._attempts = attempts
+
+    def unfinished(self) -> Iterator[Unfinished]:
+        """Yield all messages; those of later attempts one by one, since each began when it did."""
+        for first, load, left in self._window.loads():
+            if load.attempt == 1:
+                yield self._made(
+                    load.ids,
+                    MessageState.RUNNING,
+                    places=left,
+                    since=load.originals.began,
+                    first=first,
+                )
+                continue
+            for place in left:
+                yield self._made(
+                    load.ids,
+                    MessageState.RUNNING,
+                    places=place[None],
+                    since=self._since(load, int(place)),
+                    first=first,
+                    attempt=load.attempt,
+                )
+        for attempt, ids in self._intake.tracked_ids():
+            yield self._made(ids, MessageState.WAITING, attempt=attempt)
+        for msg_id, known in self._attempts.resting():
+            yield self._made(
+                [msg_id], MessageState.RETRY, since=known.began, attempt=known.next.attempt
+            )
+
+    def named(self, roots: U64) -> Iterator[tuple[int, Named]]:
+        """Yield the names of those of some ascending roots that are in flight."""
+        for root, load, place in self._window.find(roots):
+            yield (
+                root,
+                Named(
+                    component=self._component,
+                    task=self._task,
+                    owner=self._owner,
+                    name=message_name(load.ids[place]),
+                    attempt=load.attempt,
+                    since=self._since(load, place),
+                ),
+            )
+
+    def hurry(self, ids: Collection[str], now: float) -> int:
+        """Return 0: the spout itself decides when it emits a failed message again."""
+        return 0
+
+    def _since(self, load: PendingLoad, place: int) -> float:
+        began = self._attempts.began(load.ids[place]) if load.attempt > 1 else None
+        return load.originals.began if began is None else began
+
+    def _made(
+        self,
+        ids: list[Hashable],
+        state: MessageState,
+        *,
+        places: np.typing.NDArray[np.int64] | None = None,
+        attempt: int = 1,
+        since: float = 0.0,
+        first: int | None = None,
+    ) -> Unfinished:
+        return Unfinished(
+            component=self._component,
+            task=self._task,
+            owner=self._owner,
+            state=state,
+            places=np.arange(len(ids)) if places is None else places,
+            name=ids.__getitem__,
+            attempt=attempt,
+            since=since,
+            first=first,
+        )

@@ -1,0 +1,138 @@
+"""Unfinished messages: what sources tell people of the messages that have not ended."""
+
+import hashlib
+from collections.abc import Callable, Collection, Hashable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Protocol, final
+
+import numpy as np
+
+from sparkstorm.acking.ids import U64
+from sparkstorm.acking.lineage import Indexes
+from sparkstorm.texts.showing import shown
+
+__all__ = ["MessageState", "Messages", "Named", "Unfinished", "message_id", "message_name"]
+
+
+class MessageState(StrEnum):
+    """Where an unfinished message is."""
+
+    WAITING = "waiting"
+    """Its spout has emitted it; no batch has it yet."""
+    RUNNING = "running"
+    """In a batch."""
+    OPEN = "open"
+    """Its batch is committed, and a bolt still holds a tuple of it."""
+    RETRY = "retry"
+    """It failed, and waits for its next try."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """The name of a message in flight.
+
+    Attributes:
+        component: its spout.
+        task: the spout's task.
+        owner: the task as ``component/index``.
+        name: the spout's own name for the message, as text.
+        attempt: the number of its attempt.
+        since: when its first attempt began, in seconds since 1970.
+    """
+
+    component: str
+    task: int
+    owner: str
+    name: str
+    attempt: int
+    since: float
+
+    @property
+    def id(self) -> str:
+        """The message's id, the same in all attempts."""
+        return message_id(self.owner, self.name)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfinished:
+    """Messages of one source that share everything but their names.
+
+    Attributes:
+        component: the spout.
+        task: the spout's task.
+        owner: the task as ``component/index``, by which messages keep their id over restarts.
+        state: where the messages are; those in flight are ``RUNNING``.
+        places: the places of the messages in their load, or wherever they wait.
+        name: returns the spout's own name for the message at a place.
+        attempt: the number of their attempt; of waiting messages, of the next.
+        since: when their first attempt began, in seconds since 1970; 0 if nobody knows.
+        first: the root of place 0; None if the messages are in no batch.
+        due: when their next attempt is due, on the clock of the batches.
+    """
+
+    component: str
+    task: int
+    owner: str
+    state: MessageState
+    places: Indexes
+    name: Callable[[int], Hashable]
+    attempt: int = 1
+    since: float = 0.0
+    first: int | None = None
+    due: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def at(self, places: Indexes, state: MessageState) -> "Unfinished":
+        """Return some of the messages, in another state."""
+        return replace(self, places=places, state=state)
+
+    def roots(self) -> U64:
+        """Return the roots of messages in flight; nothing for others."""
+        if self.first is None:
+            return np.empty(0, np.uint64)
+        return self.places.astype(np.uint64) + np.uint64(self.first)
+
+
+class Messages(Protocol):
+    """Names the messages of one source, for people; any thread may ask."""
+
+    def unfinished(self) -> Iterator[Unfinished]:
+        """Yield the messages that have not ended."""
+        ...
+
+    def named(self, roots: U64) -> Iterator[tuple[int, Named]]:
+        """Yield the names of those of some ascending roots that are in flight."""
+        ...
+
+    def hurry(self, ids: Collection[str], now: float) -> int:
+        """Let messages that wait be due now; return how many."""
+        ...
+
+
+def message_name(name: Hashable) -> str:
+    """Return a spout's name for a message as text for people.
+
+    >>> message_name("order-7"), message_name(("orders", 0, 42)), message_name(b"x")
+    ('order-7', 'orders/0/42', "b'x'")
+    """
+    if isinstance(name, str):
+        return name
+    if isinstance(name, tuple) and all(isinstance(part, str | int) for part in name):
+        return "/".join(map(str, name))
+    return shown(name)
+
+
+def message_id(owner: str, name: str) -> str:
+    """Return the id of a message: the same in all of its attempts, and over restarts.
+
+    >>> message_id("orders/0", "order-7") == message_id("orders/0", "order-7")
+    True
+    """
+    return hashlib.blake2b(
+        f"{owner}\0{name}".encode(errors="backslashreplace"), digest_size=8
+    ).hexdigest()
