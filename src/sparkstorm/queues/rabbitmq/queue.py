@@ -88,6 +88,9 @@ class RabbitQueue:
             if limit and not self._subscription:
                 self._subscription = self._channel.basic_consume(self._queue, self._receive)
             self._connection.process_data_events(wait_secs if limit and not self._arrived else 0)
+            if not limit and self._arrived:
+                # The prefetch is the keeper's limit, so a full keeper has no such message: it rests.
+                self._unsubscribe()
         self._check()
         taken, self._arrived[:limit] = self._arrived[:limit], []
         return [self._delivery(*one) for one in taken]
@@ -124,12 +127,8 @@ class RabbitQueue:
         tags = self._tags(leases)
         with self._talking():
             # No further messages first: these would come back to this consumer at once.
-            subscription, self._subscription = self._subscription, ""
-            if subscription:
-                self._channel.basic_cancel(subscription)
-            unseen = [method.delivery_tag for method, _, _ in self._arrived]
-            self._arrived.clear()
-            for tag in [*tags, *unseen]:
+            self._unsubscribe()
+            for tag in tags:
                 self._channel.basic_nack(tag, requeue=True)
         self._forget(tags)
 
@@ -153,6 +152,15 @@ class RabbitQueue:
         self._check()
         with translated(self._place):
             yield
+
+    def _unsubscribe(self) -> None:
+        """End the subscription, and put back messages that nobody has taken here."""
+        subscription, self._subscription = self._subscription, ""
+        if subscription:
+            self._channel.basic_cancel(subscription)
+        arrived, self._arrived = self._arrived, []
+        for method, _, _ in arrived:
+            self._channel.basic_nack(method.delivery_tag, requeue=True)
 
     # --- what the server sends -------------------------------------------------------------------
 
