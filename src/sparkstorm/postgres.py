@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sparkstorm.components.committer import CommitterBolt, Transaction
+from sparkstorm.components.functions import check_function
 from sparkstorm.config import Config
 from sparkstorm.errors import ConfigError, EnvironmentFault
 from sparkstorm.texts.credentials import Secret
@@ -60,6 +61,7 @@ class PostgresSink(CommitterBolt):
     ) -> None:
         if not statement and type(self).apply is PostgresSink.apply:
             raise ConfigError("PostgresSink has nothing to do: give a statement, or override apply")
+        check_function("dsn", dsn)
         self._dsn = dsn if callable(dsn) else _checked(dsn)
         self._statement = statement
         self._transactions = transactions
