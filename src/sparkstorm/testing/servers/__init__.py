@@ -1,4 +1,4 @@
-"""Real servers for tests, on loopback: a Kafka broker, ZooKeeper, PostgreSQL, RabbitMQ.
+"""Servers for tests, on loopback: Kafka, ZooKeeper, PostgreSQL, RabbitMQ, ElasticMQ, Kestrel.
 
 ``pip install "sparkstorm[testing]"`` brings their clients, and pytest. Servers of the JVM
 need Java; PostgreSQL and RabbitMQ have to be installed. If something is missing, an
@@ -8,15 +8,19 @@ Each server has a folder and free ports of its own, and stops at the end of its 
 Kafka's jars are fetched once (:mod:`jars`).
 """
 
+from sparkstorm.testing.servers.elasticmq import ElasticMQServer
 from sparkstorm.testing.servers.guardian import guarded
 from sparkstorm.testing.servers.kafka import KafkaServer
+from sparkstorm.testing.servers.kestrel import KestrelServer
 from sparkstorm.testing.servers.postgres import PostgresServer
 from sparkstorm.testing.servers.process import ServerProcess
 from sparkstorm.testing.servers.rabbitmq import RabbitServer
 from sparkstorm.testing.servers.zookeeper import ZooKeeperServer
 
 __all__ = [
+    "ElasticMQServer",
     "KafkaServer",
+    "KestrelServer",
     "PostgresServer",
     "RabbitServer",
     "ServerProcess",
