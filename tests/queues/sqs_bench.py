@@ -21,7 +21,7 @@ class SQSBench(QueueBench):
 
     def __init__(self, server: ElasticMQServer, *, fifo: bool = False, lease_secs: int = 2) -> None:
         self.lease_secs = lease_secs
-        self.ordered = fifo
+        self._fifo = fifo
         self.server = server
         self.queue = f"queue{next(_numbers)}" + ".fifo" * fifo
         self.client: Any = boto3.client("sqs", endpoint_url=server.url, region_name=REGION, **KEYS)
@@ -38,7 +38,7 @@ class SQSBench(QueueBench):
             endpoint_url=self.server.url,
             region_name=REGION,
             credentials=KEYS,
-            visibility_secs=self.lease_secs,
+            visibility_secs=int(self.lease_secs or 30),
             poll_secs=1,
             decode=decode,
             max_pending=max_pending,
@@ -52,7 +52,7 @@ class SQSBench(QueueBench):
             self.client.send_message(
                 QueueUrl=self.url,
                 MessageBody=body.decode(),
-                **(names if self.ordered else {}),
+                **(names if self._fifo else {}),
             )
 
     def counts(self) -> tuple[int, int]:
