@@ -19,6 +19,7 @@ NO_ANSWER = "no confirm from RabbitMQ"
 
 _NACKED = "RabbitMQ did not take it (basic.nack): its queue is full, or has lost its node"
 _CLOSE_SECS = 1.0
+_LAST_STEPS_SECS = 0.05
 _LONGEST_KEY = 255
 
 
@@ -131,7 +132,7 @@ class Link:
                 self._spin(_CLOSE_SECS)
         if not self._ended:
             self._ended = True
-            self._spin(0.0)  # pika closes its socket a step after it says that it is lost
+            self._spin(_LAST_STEPS_SECS)  # pika closes its socket after it says that it is lost
             connection.ioloop.close()
 
     # --- the loop --------------------------------------------------------------------------------
