@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from sparkstorm.errors import EnvironmentFault
-from sparkstorm.testing.servers import KafkaServer, PostgresServer, ServerProcess, ZooKeeperServer
+from sparkstorm.testing.servers import (
+    KafkaServer,
+    PostgresServer,
+    RabbitServer,
+    ServerProcess,
+    ZooKeeperServer,
+)
 
 
 def accepts(address: str) -> bool:
@@ -19,7 +25,7 @@ def accepts(address: str) -> bool:
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("kind", [KafkaServer, ZooKeeperServer, PostgresServer])
+@pytest.mark.parametrize("kind", [KafkaServer, ZooKeeperServer, PostgresServer, RabbitServer])
 def test_a_server_comes_back_after_a_crash(
     kind: Callable[[], ServerProcess], started: Callable[[ServerProcess], ServerProcess]
 ) -> None:
