@@ -22,7 +22,11 @@ from sparkstorm.planning.plan import StageKind
 PEER = "sparkstorm"
 _LOOK_SECS = 0.002
 _SMALL_WARM_UP = 30
-_SETTINGS = {"untracked": {"acker_executors": 0}, "untimed": {"stats_latencies": False}}
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "untracked": {"acker_executors": 0},
+    "untimed": {"stats_latencies": False},
+    "unobserved": {"stats_latencies": False, "trace_messages": 0},
+}
 
 
 class SentenceSpout(NumberedSpout):
@@ -189,7 +193,7 @@ def play(wired: ss.Topology, config: ss.Config, totals: Totals, meter: BatchMete
 def main() -> None:
     """Read the arguments and run one mode."""
     parser = argparse.ArgumentParser(description=__doc__)
-    modes = ["tracked", "untracked", "untimed", "stateless", "small-batch", "memory"]
+    modes = ["tracked", "untracked", "untimed", "unobserved", "stateless", "small-batch", "memory"]
     parser.add_argument("--mode", choices=modes, default="tracked")
     parser.add_argument("--batch", default="200000", help="sentences a batch, or 'default'")
     parser.add_argument("--sentences", type=int, default=200_000 * (WARM_UP_BATCHES + 8))

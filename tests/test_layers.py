@@ -49,8 +49,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "batches": CORE | {"packets", "state", "tasks", "checkpoint", "dead_letters", "sources"},
     "spouts": EDGE,
     "bolts": VALUES | {"components"},
-    "kafka": EDGE,
-    "queues": EDGE | {"spouts"},
+    "kafka.formats": VALUES,
+    "kafka": EDGE | {"kafka.formats"},
+    "queues": EDGE | {"spouts", "kafka.formats"},
     "multilang": VALUES | {"components", "topology"},
     "postgres": VALUES | {"components"},
     "flux": VALUES | {"components", "topology", "multilang"},
@@ -60,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark": ENGINE | {"control"},
     "testing.shells.conversation": VALUES | {"multilang"},
     "testing.shells.children": VALUES | {"multilang", "testing.shells.conversation"},
-    "testing": ENGINE | {"local", "testing.shells.children"},
+    "testing": ENGINE | {"local", "queues", "spouts", "testing.shells.children"},
     "testing.plugin": ENGINE | {"local", "spark"},
     "cli": ENGINE
     | EDGE
