@@ -1,0 +1,10 @@
+"""Redis Streams: a spout that is a member of a consumer group, and a bolt that adds entries.
+
+They need an extra: ``pip install 'sparkstorm[redis]'``.
+"""
+
+from sparkstorm.queues.redis.queue import RedisStreamQueue
+from sparkstorm.queues.redis.server import Redis
+from sparkstorm.queues.redis.spout import RedisStreamSpout
+
+__all__ = ["Redis", "RedisStreamQueue", "RedisStreamSpout"]
