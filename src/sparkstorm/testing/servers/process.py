@@ -89,6 +89,14 @@ class ServerProcess(ABC):
         """End the server at once, as a crash would (``kill -9``)."""
         self._end(signal.SIGKILL)
 
+    def freeze(self) -> None:
+        """Let the server fall silent, with its connections open."""
+        self._send(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a frozen server go on."""
+        self._send(signal.SIGCONT)
+
     def __enter__(self) -> Self:
         try:
             self.start()
@@ -112,6 +120,10 @@ class ServerProcess(ABC):
     @abstractmethod
     def _answers(self) -> bool:
         """Whether a client gets an answer now."""
+
+    def _send(self, what: signal.Signals) -> None:
+        if self._process is not None:
+            os.killpg(self._process.pid, what)
 
     def _end(self, how: signal.Signals) -> None:
         process = self._process

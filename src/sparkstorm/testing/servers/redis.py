@@ -55,7 +55,8 @@ class RedisServer(ServerProcess):
         }
         if self._password:
             settings["requirepass"] = self._password
-        return [program, *(part for name, value in settings.items() for part in (f"--{name}", value))]
+        options = [part for name, value in settings.items() for part in (f"--{name}", value)]
+        return [program, *options]
 
     def _answers(self) -> bool:
         # A server that still loads its data answers -LOADING.
