@@ -8,10 +8,14 @@ tracked. The sides, one after the other and each in a process of its own: the bo
 Python that has it is named. With ``--storm`` the same children run on a local cluster of Apache
 Storm 2.8.3 from Maven Central. Told is the steady rate, after the first fifth of the sentences.
 Exit code 1 if a count was wrong.
+
+``alone`` is what the children do for one core's time when nobody reads their output but this
+script: no parent can be faster than that, times the cores that it leaves them.
 """
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -119,6 +123,38 @@ def run(count: int, side: str, python: str) -> None:
     print(json.dumps({"side": side, "rate": totals.rate()}))
 
 
+def alone(count: int, side: str, python: str) -> float:
+    """Return the sentences that the children of one side do in a second of one core."""
+    lines = sentences(0, count)
+    words = [word for line in lines for word in line.split()]
+    script = str(CHILDREN / ("plain.py" if side == "plain" else "words.py"))
+    secs = cpu_of([python, script, "Split"], lines) + cpu_of([python, script, "Count"], words)
+    return count / secs
+
+
+def cpu_of(command: list[str], values: list[str]) -> float:
+    """Feed a child one-field tuples; return the seconds of CPU that it took for them."""
+    hello = {
+        "conf": {},
+        "context": {"taskid": 1, "componentid": "alone", "task->component": {"1": "alone"}},
+        "pidDir": tempfile.gettempdir(),
+    }
+    tuples: list[dict[str, Any]] = [
+        {"id": str(number), "comp": "in", "stream": "default", "task": 2, "tuple": [value]}
+        for number, value in enumerate(values)
+    ]
+    beat = {"id": "beat", "comp": "__system", "stream": "__heartbeat", "task": -1, "tuple": []}
+    used = []
+    for messages in ([], tuples):
+        text = "".join(f"{json.dumps(one)}\nend\n" for one in [hello, *messages, beat])
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        # pystorm ends with 2 when its parent has gone
+        subprocess.run(command, input=text, stdout=subprocess.DEVNULL, text=True, check=False)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return used[1] - used[0]  # without the start of the interpreter
+
+
 def run_on_storm(count: int, side: str, python: str) -> float:
     """Return the rate of Storm with the children of one side; ends with 1 if a count was wrong."""
     script = str(CHILDREN / ("plain.py" if side == "plain" else "words.py"))
@@ -152,6 +188,9 @@ def main() -> None:
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         rates[side] = json.loads(done.stdout.splitlines()[-1])["rate"]
         print(f"{side:8} {rates[side]:10,.0f} sentences/s  {rates[side] / rates['native']:.3f}")
+        if side != "native":
+            most = alone(options.sentences, side, options.pystorm or sys.executable)
+            print(f"  alone  {most:10,.0f} sentences/s of one core")
         if options.storm and side != "native":
             theirs = run_on_storm(options.sentences, side, options.pystorm or sys.executable)
             print(f"  Storm  {theirs:10,.0f} sentences/s  ours ÷ Storm {rates[side] / theirs:.2f}")

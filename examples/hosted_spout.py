@@ -23,7 +23,6 @@ class Orders(ss.Spout):
     def open(
         self, config: ss.Config, context: ss.TaskContext, collector: ss.SpoutCollector
     ) -> None:
-        self.collector = collector
         self.waiting = deque((order, 1) for order in range(self.count))
         self.left = self.count
 

@@ -126,6 +126,7 @@ def test_a_failed_tuple_fails_its_message_with_the_component(
         ("exit", "exit code 3: I give up"),
         ("garbage", "no message"),
         ("emit after ack", "after it had acked"),
+        ("odd anchor", "'999', which is no tuple's id"),
     ],
 )
 def test_a_child_that_dies_fails_its_tuples_and_is_started_again(
@@ -384,6 +385,50 @@ def test_a_batch_that_is_rolled_back_loses_no_late_emit(
 def test_resources_that_are_not_there_are_refused_at_once() -> None:
     with pytest.raises(TopologyError, match="no folder here"):
         ShellBolt("x", outputs=["word"], resources="/no/such/folder")
+
+
+def test_an_ack_after_an_emit_that_did_not_fit_is_no_second_one(
+    run_locally: Any, feed: FeederSpout
+) -> None:
+    """The child knows nothing of the failure: one error is told, the emit's."""
+    with run_locally(through(child("upon"), feed)) as play:
+        feed.feed(["odd stream, then ack"], 1)
+        play.settle()
+        assert feed.failed == [1]
+        told = play.texts("shell")
+        assert any("it declares default" in text for text in told)
+        assert not any("twice" in text for text in told)
+
+
+def test_a_child_that_never_answers_is_not_started_again_for_nothing(
+    run_locally: Any, feed: FeederSpout
+) -> None:
+    """Only tuples are worth another try; ticks of ours are not."""
+    config = {"topology.subprocess.timeout.secs": 1}
+    with run_locally(through(child("mute"), feed), config) as play:
+        feed.feed(["a"], 1)
+        play.settle()
+        assert feed.failed == [1]
+        told = len(play.texts("shell"))
+        play.clock.advance(5.0)
+        play.settle()
+        assert len(play.texts("shell")) == told
+        assert not any("0 tuples" in text for text in play.texts("shell"))
+
+
+@pytest.mark.parametrize(
+    ("command", "env", "why"),
+    [
+        ("python3 'it.py", {}, "cannot be split: No closing quotation"),
+        (["python3", 3], {}, "the word 3, which is no text"),
+        ("python3", {"N": 1}, "env takes texts: 'N' has the value 1"),
+    ],
+)
+def test_a_command_that_cannot_be_started_anywhere_is_refused_at_once(
+    command: Any, env: Any, why: str
+) -> None:
+    with pytest.raises(TopologyError, match=why):
+        ShellBolt(command, outputs=["value"], env=env)
 
 
 def test_an_empty_command_and_an_unknown_serializer_are_refused_at_once() -> None:

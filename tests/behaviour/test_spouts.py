@@ -307,6 +307,25 @@ def test_iterator_spout_takes_a_function_and_rows(run_locally: Any) -> None:
         assert sorted(play.emitted("lines")) == [("line 0", 0), ("line 1", 1), ("line 2", 2)]
 
 
+def test_a_spout_has_its_collector_and_context_without_open(run_topology: Any) -> None:
+    """As bolts have theirs: an override of open need not keep them, and none is needed."""
+
+    class Once(ss.Spout):
+        outputs = "line string"
+
+        def next_tuple(self) -> None:
+            if not self.exhausted():
+                self.done = True
+                self.collector.emit([self.context.component], msg_id=1)
+
+        def exhausted(self) -> bool:
+            return getattr(self, "done", False)
+
+    with run_topology(wired(Once(), Show())) as play:
+        play.drain()
+        assert play.emitted("lines") == [("lines",)]
+
+
 def test_replaying_spout_keeps_until_the_ack(run_locally: Any) -> None:
     """A message is kept until its ack, emitted again after a failure, and given up in the end."""
     for retries, acked, given_up in ((5, 4, 0), (1, 0, 4)):

@@ -28,16 +28,14 @@ def server(started: Callable[[RedisServer], RedisServer]) -> Iterator[RedisServe
 @pytest.fixture
 def client(server: RedisServer) -> Iterator[Any]:
     """A bare client of the empty server."""
-    with plain_client(server) as found:
+    with client_of(server) as found:
+        found.execute_command("FLUSHALL")
         yield found
 
 
-@contextmanager
-def plain_client(server: RedisServer) -> Iterator[Any]:
-    made: Any = Redis(url=server.url).client("test")
-    with made:
-        made.execute_command("FLUSHALL")
-        yield made
+def client_of(server: RedisServer) -> Any:
+    """Return a client without a connection, for ``with``."""
+    return Redis(url=server.url).client("test")
 
 
 def queue_of(server: RedisServer, consumer: str = "a", **options: Any) -> RedisStreamQueue:
@@ -51,9 +49,8 @@ class RedisBench(QueueBench):
     lease_secs = LEASE_SECS
     ordered = True
 
-    def __init__(self, server: RedisServer, client: Any) -> None:
+    def __init__(self, server: RedisServer) -> None:
         self.server = server
-        self.client = client
 
     def spout(self, *, decode: Any = "string", max_pending: int | None = None) -> QueueSpout:
         return RedisStreamSpout(
@@ -68,13 +65,16 @@ class RedisBench(QueueBench):
         )
 
     def send(self, bodies: Sequence[bytes]) -> None:
-        for body in bodies:
-            self.client.execute_command("XADD", "s", "*", "body", body)
+        with client_of(self.server) as client:
+            for body in bodies:
+                client.execute_command("XADD", "s", "*", "body", body)
 
     def counts(self) -> tuple[int, int]:
-        pending = self.client.execute_command("XPENDING", "s", "g", "-", "+", 1000)
+        with client_of(self.server) as client:
+            pending = client.execute_command("XPENDING", "s", "g", "-", "+", 1000)
+            length = client.execute_command("XLEN", "s")
         leased = sum(entry[2] < LEASE_SECS * 1000 for entry in pending)
-        return self.client.execute_command("XLEN", "s") - leased, leased
+        return length - leased, leased
 
     def stop(self) -> None:
         self.server.kill()
@@ -100,5 +100,6 @@ class TestRedisStreams(QueueConformance):
 
     @contextmanager
     def bench(self) -> Iterator[QueueBench]:
-        with plain_client(self.server) as client:
-            yield RedisBench(self.server, client)
+        with client_of(self.server) as client:
+            client.execute_command("FLUSHALL")
+        yield RedisBench(self.server)

@@ -218,3 +218,10 @@ def test_it_tells_its_version_and_whether_it_is_compiled() -> None:
 @pytest.mark.parametrize("command", [[], ["run"], ["explain"], ["new"]])
 def test_every_help_has_an_example(command: list[str]) -> None:
     assert "Example: sparkstorm" in sparkstorm(*command, "-h").stdout
+
+
+@pytest.mark.parametrize("argument", ["text", "=x"])
+def test_a_property_without_a_name_or_value_is_refused(tmp_path: Path, argument: str) -> None:
+    """Its value would be an empty text."""
+    path = write(tmp_path / "words.yaml", "name: ${text}")
+    assert_refused(sparkstorm("explain", path, "--", argument), argument, "write NAME=VALUE")

@@ -150,7 +150,8 @@ class Batch:
         answers: the ackers' answers, once the job has run.
         differed: how often the batch was rolled back for differing runs of one stage.
         times: the times of its steps.
-        traced: the roots whose trees people want to see, for the next run.
+        traced: the roots whose trees people want to see.
+        followed: texts by which tasks find more of these.
     """
 
     plan: BatchPlan
@@ -163,6 +164,7 @@ class Batch:
     differed: int = 0
     times: BatchTimes = field(default_factory=BatchTimes)
     traced: tuple[RootRange, ...] = ()
+    followed: tuple[str, ...] = ()
 
     def advance(self, event: Event) -> None:
         """Go on to the next phase.
@@ -211,7 +213,7 @@ class Batch:
     def info(self) -> BatchInfo:
         """The facts for the batch's tasks."""
         info = self.plan.info(self.left_out.ranges, self.repeats.tries)
-        return replace(info, traced=self.traced)
+        return replace(info, traced=self.traced, followed=self.followed)
 
     @property
     def left_out(self) -> LeftOut:

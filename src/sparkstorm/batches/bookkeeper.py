@@ -105,7 +105,7 @@ class Bookkeeper:
         """Give the verdicts of a committed batch that this driver ran."""
         plan, results = batch.plan, batch.answers.results
         self._meter.note_batch(batch, now)
-        self._chronicle.take(batch.answers.reports)
+        self._chronicle.take(plan, batch.answers.reports)
         held = HeldRoots.concat([result.held for result in results])
         pending = (locate(plan.ranges, held.roots) >= 0) | self._ledger.is_open(held.roots)
         self._ended_roots.note_held(held, pending)
@@ -130,9 +130,8 @@ class Bookkeeper:
 
     def tell_lines(self, reports: Sequence[Report]) -> None:
         """Log the lines of tasks at once, whatever becomes of their batch."""
-        for report in reports:
-            for line in report.lines:
-                log_line(line)
+        for line in self._sources.addressed(line for report in reports for line in report.lines):
+            log_line(line)
 
     def statistics(self) -> Statistics:
         """How the topology stands now."""

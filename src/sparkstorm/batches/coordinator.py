@@ -247,6 +247,7 @@ class Coordinator:
             return False
         self._batches[number], self._last = batch, number
         batch.traced = self._bookkeeper.begin(batch.plan, self._clock.monotonic())
+        batch.followed = tuple(self.inquiry.followed())
         self._agenda.tidy()
         return True
 

@@ -1,5 +1,6 @@
 """Interrupts: while Spark starts a signal ends the command; later one drains, two stop at once."""
 
+import os
 import signal
 import threading
 from contextlib import ExitStack
@@ -18,13 +19,15 @@ class Interrupts:
 
     Until :meth:`drain_first` a signal raises KeyboardInterrupt. From then on the first signal sets
     ``asked``, the second ``at_once``, and only a third raises. An exception may be swallowed where
-    it comes up (in a finalizer, for example); an event stays set.
+    it comes up (in a finalizer, for example); an event stays set. A process that was forked here,
+    Spark's JVM to be, ends without a word.
     """
 
     def __init__(self) -> None:
         self.asked = threading.Event()
         self.at_once = threading.Event()
         self._drains = False
+        self._process = os.getpid()
         self._restore = ExitStack()
 
     def __enter__(self) -> "Interrupts":
@@ -47,6 +50,8 @@ class Interrupts:
             signal.signal(number, self._handle)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._process:  # a fork that has not yet become another program
+            os._exit(128 + number)
         if not self._drains:
             self.asked.set()
             raise KeyboardInterrupt

@@ -67,8 +67,11 @@ def _load_yaml(path: Path, args: Sequence[str]) -> Loaded:
         from sparkstorm.flux import load_flux
     except ModuleNotFoundError as error:
         raise TopologyError(
-            f"{str(path)!r} needs PyYAML, which is not installed: pip install sparkstorm[yaml]"
+            f"{str(path)!r} needs PyYAML, which is not installed: pip install 'sparkstorm[yaml]'"
         ) from error
+    for pair in args:
+        if not pair.partition("=")[0] or "=" not in pair:
+            raise TopologyError(f"the argument {pair!r} is no property of {path}: write NAME=VALUE")
     properties = dict(pair.partition("=")[::2] for pair in args)
     folder = path.resolve().parent
     _offer(folder)

@@ -79,7 +79,10 @@ def run_topology(options: RunOptions) -> Code:
         screen.still()
         screen.summary(name, end.statistics, end.letters_at, at_end=end.at_end)
         if options.as_json:
-            write_json(summary_facts(name, end.statistics, screen.secs, at_end=end.at_end))
+            facts = summary_facts(
+                name, end.statistics, screen.secs, loaded.topology, at_end=end.at_end
+            )
+            write_json(facts)
         _keep_classes(session, screen)
     _close_stdout(screen)
     return Code.UNDONE if undone(end.statistics) else Code.DONE
@@ -182,6 +185,7 @@ def _watch(
             at_end = ended(_LOOK_SECS)
         if interrupts.asked.is_set():
             screen.status("draining, once more Ctrl-C to stop at once")
+            at_end = run.wait_until_drained(0.0)  # a run that waits for more may be at the end
         statistics = _drain(run, interrupts, options.drain_secs)
         return _End(statistics=statistics, letters_at=run.letters_at, at_end=at_end)
 

@@ -23,7 +23,7 @@ from sparkstorm.texts.showing import indented, shown, visible, visible_lines
 from sparkstorm.texts.wording import counted
 from sparkstorm.topology.graph import Topology
 
-__all__ = ["NoteHandler", "Screen", "listening", "progress_text"]
+__all__ = ["NoteHandler", "Rate", "Screen", "listening", "progress_text"]
 
 _LINE_SECS = 10.0
 """How often to write a progress line without a terminal."""
@@ -49,7 +49,7 @@ class Screen:
         self.out = Terminal(soft_wrap=True)
         self.reader_gone = False
         self._topology = topology
-        self._rate = _Rate()
+        self._rate = Rate()
         self._started = self._last_line = time.monotonic()
         self._status = ""
         self._live: Live | None = None
@@ -141,8 +141,8 @@ class Screen:
             letters_at: the options that lead to the dead letters.
             at_end: whether the sources had nothing more.
         """
-        spouts = [spec.id for spec in self._topology.spouts]
-        self.err.print(summary_table(name, statistics, self.secs, spouts, at_end=at_end))
+        table = summary_table(name, statistics, self.secs, self._topology, at_end=at_end)
+        self.err.print(table)
         for spout, partitions in sorted(statistics.partitions.items()):
             if partitions:
                 self.err.print(partition_table(spout, partitions))
@@ -252,15 +252,15 @@ def _running(statistics: Statistics) -> str:
     return f"  batch {statistics.running_batch} runs for {statistics.running_secs:.1f} s"
 
 
-class _Rate:
-    """A rate over the last five seconds."""
+class Rate:
+    """A rate over the last five seconds, or since the last look if that is longer ago."""
 
     def __init__(self) -> None:
         self._seen: list[tuple[float, int]] = []
 
     def update(self, now: float, count: int) -> float:
         """Add a count; return its recent growth per second."""
-        self._seen = [seen for seen in self._seen if now - seen[0] < 5.0]
+        self._seen = [seen for seen in self._seen if now - seen[0] < 5.0] or self._seen[-1:]
         self._seen.append((now, count))
         start, before = self._seen[0]
         return (count - before) / (now - start) if now - start > 0.1 else 0.0

@@ -1,6 +1,5 @@
 """The summary of a run: a table for people, facts for programs."""
 
-from collections.abc import Collection
 from dataclasses import asdict
 from typing import Any
 
@@ -9,6 +8,7 @@ from rich.table import Table
 from sparkstorm.metrics import Statistics
 from sparkstorm.texts.showing import visible
 from sparkstorm.texts.wording import counted
+from sparkstorm.topology.graph import Topology
 
 __all__ = ["summary_facts", "summary_table", "tuples_of", "undone"]
 
@@ -17,7 +17,7 @@ def summary_table(
     name: str,
     statistics: Statistics,
     secs: float,
-    spouts: Collection[str] = (),
+    topology: Topology,
     *,
     at_end: bool = True,
 ) -> Table:
@@ -26,15 +26,12 @@ def summary_table(
     table = Table(title=f"{name}: {_verdict(statistics, at_end=at_end)}", title_justify="left")
     for column in ("", "tasks", "executed", "emitted", "acked", "failed"):
         table.add_column(column, justify="right" if column else "left")
-    for component, tasks in sorted(statistics.components.items()):
-        if component.startswith("__"):  # the ackers
-            continue
+    for component, spec in sorted(topology.components.items()):
         counts = statistics.component(component)
         taken = [f"{n:,}" for n in (counts.executed, counts.acked, counts.failed)]
-        executed, acked, failed = ("", "", "") if component in spouts else taken
-        table.add_row(
-            visible(component), f"{len(tasks):,}", executed, f"{counts.emitted:,}", acked, failed
-        )
+        executed, acked, failed = ("", "", "") if spec.is_spout else taken
+        emitted = f"{counts.emitted:,}"
+        table.add_row(visible(component), f"{spec.parallelism:,}", executed, emitted, acked, failed)
     batches = "1 batch" if statistics.batches == 1 else f"{statistics.batches:,} batches"
     if statistics.rollbacks:
         batches += f" ({counted(statistics.rollbacks, 'rollback')})"
@@ -93,12 +90,12 @@ def tuples_of(statistics: Statistics) -> int:
 
 
 def summary_facts(
-    name: str, statistics: Statistics, secs: float, *, at_end: bool
+    name: str, statistics: Statistics, secs: float, topology: Topology, *, at_end: bool
 ) -> dict[str, Any]:
     """Return the summary as JSON types; the names are those of :class:`sparkstorm.Statistics`."""
     counts = ("emitted", "acked", "failed", "pending", "retried", "given_up", "left_failed")
     more = ("untracked_failed", "dead_letters", "replayed", "rollbacks", "batches")
-    components = {component: statistics.component(component) for component in statistics.components}
+    components = {name: statistics.component(name) for name in sorted(topology.components)}
     return {
         "topology": name,
         "done": not undone(statistics),
@@ -108,12 +105,11 @@ def summary_facts(
         "failures": dict(statistics.failures),
         "components": {
             component: {
-                "tasks": len(statistics.components[component]),
+                "tasks": topology.components[component].parallelism,
                 **{key: getattr(one, key) for key in ("executed", "emitted", "acked", "failed")},
                 "user": dict(one.user),
             }
-            for component, one in sorted(components.items())
-            if not component.startswith("__")
+            for component, one in components.items()
         },
         "partitions": {
             spout: [asdict(one) for one in partitions]

@@ -82,8 +82,14 @@ class Spout(ABC):
     outputs: Outputs = ()
     """The declared streams; see :class:`sparkstorm.Stream`."""
 
+    collector: SpoutCollector
+    """The engine sets the collector before ``open``."""
+
+    context: TaskContext
+    """The engine sets the context before ``open``."""
+
     def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
-        """Called once, first of all methods: connect here and keep the collector."""
+        """Called once, first of all methods: connect here."""
 
     def close(self) -> None:
         """Called once at the end, if the process ends in good order."""
@@ -111,6 +117,12 @@ class Spout(ABC):
         The spout decides, as in Storm. Without an override the engine gives up the message at once,
         as a dead letter. :class:`sparkstorm.spouts.ReplayingSpout` emits failed messages again by
         the retry policy.
+        """
+
+    def retry_now(self, msg_id: Any) -> None:
+        """Called when people ask that a failed message be tried at once.
+
+        Without an override the spout itself decides when, as after any ``fail``.
         """
 
     def exhausted(self) -> bool:

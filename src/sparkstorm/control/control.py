@@ -122,7 +122,12 @@ class Control(Protocol):
         ...
 
     def follow(self, name: str, *, spout: str | None = None) -> None:
-        """Keep the trees of messages whose name or payload contains a text, from now on."""
+        """Keep the trees of messages whose name or payload contains a text, from now on.
+
+        Args:
+            name: the text.
+            spout: only messages of this spout; their payload is then not looked at.
+        """
         ...
 
     def unfollow(self, name: str) -> None:

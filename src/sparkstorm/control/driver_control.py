@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Protocol, final
 
 from sparkstorm.batches.coordinator import Coordinator
@@ -17,6 +18,7 @@ from sparkstorm.control.letters import Letters
 from sparkstorm.control.lines import LastLines
 from sparkstorm.control.registry import Entry
 from sparkstorm.control.views import (
+    AttemptView,
     GroupView,
     LettersView,
     LetterView,
@@ -42,6 +44,9 @@ _WINDOWS: dict[WindowName, int | None] = {
     "86400": 86_400,
     ":all-time": None,
 }
+
+_MOST_LINES = 200
+"""The most lines that are told with a message."""
 
 _logger = logger_of(__name__)
 
@@ -202,8 +207,12 @@ class DriverControl:
             task=kept.named.task,
             name=kept.named.name,
             state=listed.state if listed is not None else (kept.state or "given up"),
-            attempts=[attempt.view() for attempt in kept.attempts],
+            attempts=[self._with_lines(kept.named.id, one.view()) for one in kept.attempts],
         )
+
+    def _with_lines(self, message: str, attempt: AttemptView) -> AttemptView:
+        lines = self._lines.last(None, message, None, _MOST_LINES)
+        return replace(attempt, lines=[one for one in lines if one.attempt == attempt.number])
 
     def lines(
         self,

@@ -2,7 +2,8 @@
 
 import hashlib
 import threading
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -21,6 +22,9 @@ __all__ = ["Letters", "group_of", "letter_view"]
 
 _MOST_REPLAYS = 100
 _TRACE_CHARS = 20_000
+
+_GOOD_FOR = 10.0
+"""How many times as long as it took a look at the files is good for."""
 
 
 @final
@@ -49,6 +53,9 @@ class Letters:
         self._clock = clock
         self._asked: list[_Asked] = []
         self._lock = threading.Lock()
+        self._looking = threading.Lock()
+        self._seen: list[DeadLetter] | None = None
+        self._good_until = 0.0
 
     def groups(self) -> list[GroupView]:
         """Return the letters by kind, the largest group first."""
@@ -105,15 +112,32 @@ class Letters:
         """Remove letters for good; return how many."""
         chosen = self._chosen(letters, group)
         self._store.remove([one.id for one in chosen])
+        self._look_again()
         return len(chosen)
 
-    def _all(self) -> Iterable[DeadLetter]:
-        return (one for one in self._store.letters() if one.topology == self._topology)
+    def _all(self) -> list[DeadLetter]:
+        """Return all letters, perhaps as they were a moment ago.
+
+        A page asks every second, and reading a hundred thousand letters takes longer: so a look
+        is good for ten times as long as it took.
+        """
+        with self._looking:
+            now = time.monotonic()
+            if self._seen is None or now >= self._good_until:
+                letters = self._store.letters()
+                self._seen = [one for one in letters if one.topology == self._topology]
+                self._good_until = now + _GOOD_FOR * (time.monotonic() - now)
+            return self._seen
+
+    def _look_again(self) -> None:
+        with self._looking:
+            self._seen = None
 
     def _chosen(
         self, ids: Sequence[str], group: str | None, *, known_only: bool = False
     ) -> list[DeadLetter]:
-        letters = list(self._all())
+        self._look_again()
+        letters = self._all()
         if group is not None:
             return [one for one in letters if group_of(one) == group]
         if known_only:
@@ -148,6 +172,7 @@ class Letters:
             note=f"edited from letter {original.id}",
         )
         self._store.write([edited])
+        self._look_again()
         return edited
 
 

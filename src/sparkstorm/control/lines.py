@@ -2,13 +2,15 @@
 
 import logging
 import threading
+import time
 from collections import deque
 from typing import final
 
 from sparkstorm.control.views import LineView
 from sparkstorm.errors import ConfigError
 from sparkstorm.planning.plan import Plan
-from sparkstorm.tasks.report import LINES, LogLine
+from sparkstorm.tasks.report import HEARERS, LINES, LogLine
+from sparkstorm.texts.logs import logger_of
 
 __all__ = ["LastLines"]
 
@@ -16,36 +18,35 @@ _MOST = 2_000
 
 
 @final
-class LastLines(logging.Handler):
+class LastLines:
     """Keeps the last lines that components printed or logged, while it is attached."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._lines: deque[LineView] = deque(maxlen=_MOST)
         self._guard = threading.Lock()
 
     def attach(self) -> None:
         """Hear of lines from now on."""
-        logging.getLogger(LINES).addHandler(self)
+        HEARERS.append(self._hear)
 
     def detach(self) -> None:
         """Hear of no more lines."""
-        logging.getLogger(LINES).removeHandler(self)
+        HEARERS.remove(self._hear)
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep a record's line."""
-        line = getattr(record, "line", None)
-        if isinstance(line, LogLine):
-            view = LineView(
-                at=record.created,
-                component=line.component,
-                task=line.task,
-                level=line.level,
-                text=line.text,
-                trace=line.trace,
-            )
-            with self._guard:
-                self._lines.append(view)
+    def _hear(self, line: LogLine) -> None:
+        view = LineView(
+            at=time.time(),
+            component=line.component,
+            task=line.task,
+            level=line.level,
+            text=line.text,
+            trace=line.trace,
+            message=line.message,
+            name=line.name,
+            attempt=line.attempt,
+        )
+        with self._guard:
+            self._lines.append(view)
 
     def set_level(self, plan: Plan, component: str, level: str) -> None:
         """Let a component log from a level of Python's ``logging`` on.
@@ -57,7 +58,7 @@ class LastLines(logging.Handler):
             raise ConfigError(f"there is no component {component!r}")
         if level.upper() not in logging.getLevelNamesMapping():
             raise ConfigError(f"there is no level {level!r}: write DEBUG, INFO, WARNING or ERROR")
-        logging.getLogger(f"{LINES}.{component}").setLevel(level.upper())
+        logger_of(f"{LINES}.{component}").setLevel(level.upper())
 
     def last(
         self, component: str | None, message: str | None, level: str | None, limit: int
@@ -70,7 +71,7 @@ class LastLines(logging.Handler):
             line
             for line in lines
             if component in (None, line.component)
-            and (message is None or message == line.message or message in line.text)
+            and message in (None, line.message, line.name)
             and logging.getLevelNamesMapping().get(line.level.upper(), logging.INFO) >= least
         ]
         return found[-limit:] if limit > 0 else []

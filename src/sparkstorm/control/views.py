@@ -375,7 +375,19 @@ class MessagesView:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineView:
-    """A line that a component printed or logged."""
+    """A line that a component printed or logged.
+
+    Attributes:
+        at: when the driver heard of the line.
+        component: the component.
+        task: its task.
+        level: the name of a level of Python's logging, or ``print``.
+        text: the line.
+        trace: the traceback logged with the line.
+        message: the id of the message whose tuple was being executed; empty if there was none.
+        name: the message's name.
+        attempt: the number of its attempt.
+    """
 
     at: float
     component: str
@@ -384,6 +396,7 @@ class LineView:
     text: str
     trace: str = ""
     message: str = ""
+    name: str = ""
     attempt: int | None = None
 
 

@@ -6,7 +6,10 @@ from sparkstorm.errors import SparkstormError, TopologyError
 from sparkstorm.flux.classes import find_class
 from sparkstorm.flux.document import Node, fault
 
-__all__ = ["Beans"]
+__all__ = ["BEAN_KEYS", "Beans"]
+
+BEAN_KEYS = ("id", "name", "className", "constructorArgs", "properties", "configMethods")
+"""The keys of every object."""
 
 
 @final
@@ -40,6 +43,8 @@ class Beans:
         given = node.get("constructorArgs") or []
         if isinstance(given, dict):
             return kind(**{name: self._value(node, value) for name, value in given.items()})
+        if not isinstance(given, list):
+            raise fault(node, f"constructorArgs is a list or a mapping: write [{given}]")
         return kind(*[self._value(node, value) for value in given])
 
     def _value(self, node: Node, value: Any) -> Any:

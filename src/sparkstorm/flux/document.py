@@ -15,7 +15,7 @@ __all__ = ["Node", "fault", "read_document"]
 
 _VARIABLE = re.compile(r"\$\{([^}\s]+)\}")
 _SECTIONS = ("components", "spouts", "bolts", "streams")
-_KNOWN = {"name", "config", "includes", *_SECTIONS}
+_KNOWN = ("name", "config", "includes", *_SECTIONS)
 _REFUSED = {
     "topologySource": "name a Python file or module that defines the topology instead",
     "workerHooks": "a component's prepare and cleanup do that here",
@@ -42,6 +42,15 @@ class Node(dict[str, Any]):
         if not isinstance(found, list) or not all(isinstance(one, Node) for one in found):
             raise fault(self, f"{key!r} is a list of mappings, not {shown(found)}")
         return found
+
+    def only(self, *known: str) -> None:
+        """Refuse other keys: a misspelt key would be passed over.
+
+        Raises:
+            TopologyError: there are some.
+        """
+        if unknown := sorted(set(map(str, self)) - set(known)):
+            raise fault(self, f"unknown keys {', '.join(unknown)}; known: {', '.join(known)}")
 
     def text(self, key: str) -> str:
         """Return a value that has to be there.
@@ -72,9 +81,17 @@ def read_document(path: Path, properties: Mapping[str, str] | None = None) -> No
     """
     document = _read(path, properties or {})
     for include in document.items_of("includes"):
-        where = path.parent / include.text("file")
+        where = _included(path, include)
         _merge(document, _read(where, properties or {}), over=bool(include.get("override")))
     return document
+
+
+def _included(path: Path, include: Node) -> Path:
+    """Return the path of an include; of a resource of Storm's, below a folder around this file."""
+    name = include.text("file")
+    folders = path.parent.absolute().parents if include.get("resource") else ()
+    places = [path.parent / name, *(folder / name.lstrip("/") for folder in folders)]
+    return next((place for place in places if place.is_file()), places[0])
 
 
 def _read(path: Path, properties: Mapping[str, str]) -> Node:
@@ -95,10 +112,7 @@ def _read(path: Path, properties: Mapping[str, str]) -> Node:
     for key, mend in _REFUSED.items():
         if key in document:
             raise fault(document, f"{key!r} is not supported: {mend}")
-    if unknown := sorted(set(document) - _KNOWN):
-        raise fault(
-            document, f"unknown keys {', '.join(unknown)}; known: {', '.join(sorted(_KNOWN))}"
-        )
+    document.only(*_KNOWN)
     return document
 
 
@@ -111,11 +125,10 @@ def _substituted(text: str, path: Path, properties: Mapping[str, str]) -> str:
         given = environment.get(name.removeprefix("ENV-"))
         if given is None:
             line = text.count("\n", 0, found.start()) + 1
-            kind = "environment variable" if name.startswith("ENV-") else "property"
-            raise TopologyError(
-                f"{path}, line {line}: ${{{name}}} has no value: set the {kind} "
-                f"{name.removeprefix('ENV-')!r}"
-            )
+            mend = f"give the property behind --, as {name}=VALUE"
+            if name.startswith("ENV-"):
+                mend = f"set the environment variable {name.removeprefix('ENV-')!r}"
+            raise TopologyError(f"{path}, line {line}: ${{{name}}} has no value: {mend}")
         return given
 
     return _VARIABLE.sub(value, text)

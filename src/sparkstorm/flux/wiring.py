@@ -7,13 +7,17 @@ from typing import Any, final
 
 from sparkstorm.config import Config, setting_name
 from sparkstorm.errors import TopologyError
-from sparkstorm.flux.beans import Beans
-from sparkstorm.flux.classes import is_unknown
+from sparkstorm.flux.beans import BEAN_KEYS, Beans
+from sparkstorm.flux.classes import KNOWN, is_unknown
 from sparkstorm.flux.document import Node, fault, read_document
 from sparkstorm.topology.builder import BoltDeclarer, TopologyBuilder
 from sparkstorm.topology.graph import Topology
 
 __all__ = ["FluxTopology", "load_flux"]
+
+_COMPONENT_KEYS = ("parallelism", "numTasks", "config")
+_LOADS = ("onHeapMemoryLoad", "offHeapMemoryLoad", "cpuLoad")
+"""Wishes to Storm's scheduler; Spark has no such scheduler."""
 
 
 @final
@@ -46,6 +50,7 @@ def load_flux(path: Path, properties: Mapping[str, str] | None = None) -> FluxTo
     """
     document = read_document(path, properties)
     _check_classes(document)
+    _check_keys(document)
     beans, builder = Beans(), TopologyBuilder()
     for node in document.items_of("components"):
         beans.make(node)
@@ -70,6 +75,18 @@ def load_flux(path: Path, properties: Mapping[str, str] | None = None) -> FluxTo
     )
 
 
+def _check_keys(document: Node) -> None:
+    for node in document.items_of("components"):
+        node.only(*BEAN_KEYS)
+    for section in ("spouts", "bolts"):
+        for node in document.items_of(section):
+            node.only(*BEAN_KEYS, *_COMPONENT_KEYS, *_LOADS)
+    for node in document.items_of("streams"):
+        node.only("id", "name", "from", "to", "grouping")
+        if isinstance(node.get("grouping"), Node):
+            node["grouping"].only("type", "args", "streamId", "customClass")
+
+
 def _check_classes(document: Node) -> None:
     """Refuse classes that nobody here has: all of them in one sentence."""
     found = {
@@ -83,7 +100,7 @@ def _check_classes(document: Node) -> None:
         places = "; ".join(f"{name} ({found[name].where})" for name in unknown)
         raise TopologyError(
             f"no class here has the name of {places}. Give a Python class, as module:Class. Of "
-            f"Storm's Java classes Flux's shell spout and bolt, and its LogInfoBolt, are known"
+            f"Storm's Java classes these are known: {', '.join(KNOWN)}"
         )
 
 

@@ -1,12 +1,13 @@
 """The Kafka bolt: one record per tuple, acked when the brokers have it."""
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, final
 
 from sparkstorm.components.bolt import Bolt
 from sparkstorm.components.collector import BoltCollector
 from sparkstorm.components.context import TaskContext
+from sparkstorm.components.wiring import Wiring
 from sparkstorm.config import Config
 from sparkstorm.kafka.client.sender import Sender
 from sparkstorm.kafka.cluster import Cluster
@@ -77,6 +78,10 @@ class KafkaBolt(Bolt):
         self.writes_to = () if callable(topic) else (self._cluster.place(topic),)
         self._timeout_secs = timeout_secs
         self._idempotent = idempotent
+
+    def faults(self, wiring: Wiring, tasks: int) -> Iterator[str]:
+        """Find named fields that a stream lacks."""
+        yield from self._maker.faults(wiring)
 
     def prepare(self, config: Config, context: TaskContext, collector: BoltCollector) -> None:
         """Share one producer among the tasks in this process."""

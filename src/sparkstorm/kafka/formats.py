@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeAlias, final
 
-from sparkstorm.errors import ConfigError
+from sparkstorm.components.functions import check_function
+from sparkstorm.errors import ConfigError, EmitError
+from sparkstorm.texts.showing import shown
 
 __all__ = [
     "Format",
@@ -92,9 +94,13 @@ def reader_of(given: Format | Reader) -> Reader:
     {'a': 1}
 
     Raises:
-        ConfigError: there is no such format.
+        ConfigError: there is no such format, or a call of the function would not work.
     """
-    if isinstance(given, WithRecord) or callable(given):
+    if isinstance(given, WithRecord):
+        check_function("WithRecord's function", given.read, ["data", "record"])
+        return given
+    if callable(given):
+        check_function("a format's function", given, ["data"])
         return given
     try:
         return _READERS[given]
@@ -114,7 +120,7 @@ def writer_of(given: Format | Writer) -> Writer:
     b'{"a":1}'
 
     Raises:
-        ConfigError: there is no such format.
+        ConfigError: there is no such format, or a call of the function would not work.
     """
     match given:
         case "bytes":
@@ -124,6 +130,7 @@ def writer_of(given: Format | Writer) -> Writer:
         case "json":
             return lambda value: None if value is None else _as_json(value)
     if callable(given):
+        check_function("a format's function", given, ["value"])
         return given
     raise _unknown(given)
 
@@ -131,11 +138,14 @@ def writer_of(given: Format | Writer) -> Writer:
 def _as_bytes(value: Any) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
-    raise TypeError(f"{value!r} is not bytes but {type(value).__name__}: choose another format")
+    raise EmitError(f"{value!r} is not bytes but {type(value).__name__}: choose another format")
 
 
 def _as_json(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    try:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EmitError(f"{shown(value)} cannot be written as JSON: {error}") from error
 
 
 def _unknown(given: object) -> ConfigError:

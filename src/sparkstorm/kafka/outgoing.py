@@ -1,12 +1,15 @@
 """From a tuple to the record that is written of it (on an executor)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias, final
 
-from sparkstorm.errors import ConfigError
+from sparkstorm.components.functions import check_function
+from sparkstorm.components.wiring import Wiring
+from sparkstorm.errors import ConfigError, EmitError
 from sparkstorm.kafka.formats import Writer
+from sparkstorm.texts.user_errors import refuse_work
 from sparkstorm.tuples import Tuple
 
 __all__ = ["Header", "Outgoing", "RecordMaker", "Selector", "TopicSelector", "size_of"]
@@ -31,6 +34,9 @@ _MOST_PARTITIONS = 1 << 31
 _MOST_MILLIS = 1 << 63
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+
+_SELECTORS = ("value", "key", "partition", "timestamp")
+"""The arguments that may name a field."""
 
 _OVERHEAD = 100
 """Bytes that a record takes beside its content, and more than that."""
@@ -64,22 +70,36 @@ class RecordMaker:
     def __post_init__(self) -> None:
         if not self.topic:
             raise ConfigError("topic is empty: name the topic to write to, or give a function")
+        for name in ("topic", *_SELECTORS):
+            check_function(name, getattr(self, name), ["tup"])
+        check_function("headers", self.headers, ["tup"], may_yield=True)
+
+    def faults(self, wiring: Wiring) -> Iterator[str]:
+        """Find named fields that a stream lacks."""
+        chosen = {name: getattr(self, name) for name in _SELECTORS}
+        for stream, _, fields in wiring.inputs():
+            for name, field in chosen.items():
+                if isinstance(field, str) and field not in fields:
+                    yield (
+                        f"its {name} names the field {field!r}, but the stream {stream!r} has the "
+                        f"fields {', '.join(fields) or 'none'}"
+                    )
 
     def record(self, tup: Tuple) -> Outgoing:
         """Return the record of a tuple.
 
         Raises:
-            TypeError: a function returned what cannot be written.
-            ValueError: a partition or a time is out of range.
+            EmitError: something cannot be written, or a partition or a time is out of range.
         """
-        topic: object = self.topic(tup) if callable(self.topic) else self.topic
+        topic = _called("topic", self.topic, tup) if callable(self.topic) else self.topic
         if not isinstance(topic, str) or not topic:
-            raise TypeError(f"{topic!r} is no name of a topic")
+            raise EmitError(f"{topic!r} is no name of a topic")
         value = _written("value", self.value, self.write_value, tup)
         key = None if self.key is None else _written("key", self.key, self.write_key, tup)
         headers = () if self.headers is None else tuple(map(_header, self.headers(tup)))
-        partition = _partition(_selected(self.partition, tup))
-        return topic, value, key, headers, partition, _millis(_selected(self.timestamp, tup))
+        partition = _partition(_selected("partition", self.partition, tup))
+        millis = _millis(_selected("timestamp", self.timestamp, tup))
+        return topic, value, key, headers, partition, millis
 
 
 def size_of(record: Outgoing) -> int:
@@ -91,9 +111,9 @@ def size_of(record: Outgoing) -> int:
 
 
 def _written(name: str, selector: Selector, write: Writer, tup: Tuple) -> bytes | None:
-    data = write(selector(tup) if callable(selector) else tup[selector])
+    data = write(_selected(name, selector, tup))
     if data is not None and not isinstance(data, bytes):
-        raise TypeError(f"its {name} is written as {type(data).__name__}, not as bytes")
+        raise EmitError(f"its {name} is written as {type(data).__name__}, not as bytes")
     return data
 
 
@@ -101,35 +121,41 @@ def _header(pair: Header) -> Header:
     name: object = pair[0]
     data: object = pair[1]
     if not isinstance(name, str) or not isinstance(data, bytes | None):
-        raise TypeError(f"{pair!r} is no header: it takes a name and bytes")
+        raise EmitError(f"{pair!r} is no header: it takes a name and bytes")
     return name, data
 
 
-def _selected(selector: Selector | None, tup: Tuple) -> object:
+def _selected(name: str, selector: Selector | None, tup: Tuple) -> object:
     if selector is None:
         return None
-    return selector(tup) if callable(selector) else tup[selector]
+    return _called(name, selector, tup) if callable(selector) else tup[selector]
+
+
+def _called(name: str, function: Callable[[Tuple], object], tup: Tuple) -> object:
+    result = function(tup)
+    refuse_work(result, name)
+    return result
 
 
 def _partition(found: object) -> int | None:
     if found is None:
         return None
     if isinstance(found, bool) or not isinstance(found, int):
-        raise TypeError(f"{found!r} is no partition: give its number")
+        raise EmitError(f"{found!r} is no partition: give its number")
     if not 0 <= found < _MOST_PARTITIONS:
-        raise ValueError(f"{found} is no partition: they count from 0")
+        raise EmitError(f"{found} is no partition: they count from 0")
     return found
 
 
 def _millis(found: object) -> int | None:
     if isinstance(found, datetime):
         if found.tzinfo is None:
-            raise ValueError(f"{found} is a time without a time zone: give it one")
+            raise EmitError(f"{found} is a time without a time zone: give it one")
         found = (found - _EPOCH) // _MILLISECOND
     if found is None:
         return None
     if isinstance(found, bool) or not isinstance(found, int):
-        raise TypeError(f"{found!r} is no time: give a datetime, or milliseconds since 1970")
+        raise EmitError(f"{found!r} is no time: give a datetime, or milliseconds since 1970")
     if not 0 < found < _MOST_MILLIS:  # the client takes 0 for "now"
-        raise ValueError(f"{found} is no time after 1970 in milliseconds")
+        raise EmitError(f"{found} is no time after 1970 in milliseconds")
     return found

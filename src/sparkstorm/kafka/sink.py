@@ -1,11 +1,12 @@
 """The Kafka sink: the records of each batch in one Kafka transaction, exactly once."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, final
 
 from sparkstorm.components.committer import CommitterBolt, Transaction
+from sparkstorm.components.wiring import Wiring
 from sparkstorm.config import Config
-from sparkstorm.errors import ConfigError, SupersededError
+from sparkstorm.errors import ConfigError, EmitError, SupersededError
 from sparkstorm.kafka.client.transactions import TransactionalSender, check_topics
 from sparkstorm.kafka.cluster import Cluster
 from sparkstorm.kafka.formats import Format, Writer, writer_of
@@ -114,13 +115,17 @@ class KafkaSink(CommitterBolt):
         self._timeout_secs = timeout_secs
         self._sender: TransactionalSender | None = None
 
+    def faults(self, wiring: Wiring, tasks: int) -> Iterator[str]:
+        """Find named fields that a stream lacks."""
+        yield from self._maker.faults(wiring)
+
     def stage(self, tup: Tuple) -> Outgoing:
         """Return the record of a tuple (on an executor)."""
         record = self._maker.record(tup)
         if record[0] not in self._topics:
-            raise ValueError(f"the topic {record[0]!r} is not among topics={list(self._topics)}")
+            raise EmitError(f"the topic {record[0]!r} is not among topics={list(self._topics)}")
         if size_of(record) > self._most_bytes:
-            raise ValueError(
+            raise EmitError(
                 f"its record takes {size_of(record)} bytes, more than the {self._most_bytes} that "
                 f"the client property message.max.bytes allows"
             )

@@ -29,11 +29,14 @@ from sparkstorm.multilang.messages import (
     ShellTuple,
     Sync,
     TaskIds,
+    Unknown,
 )
 from sparkstorm.multilang.shell import Shell
+from sparkstorm.texts.showing import shown
+from sparkstorm.texts.wording import counted
 from sparkstorm.tuples import Tuple
 
-__all__ = ["BoltBatch"]
+__all__ = ["CHILD", "BoltBatch"]
 
 _LOOK_EVERY: Final = 64
 """After so many tuples the child's output is looked at, without waiting for it."""
@@ -48,8 +51,8 @@ _ID_BITS: Final = 32
 _UNTRACKED: Final = "-"
 """Ids of tuples that belong to no message begin so: an emit anchored to one is as good as alone."""
 
-_CHILD: Final = "child"
-"""The note that names the child that was there in the last batch."""
+CHILD: Final = "child"
+"""The note that names the child of the last batch; there is none without a child."""
 
 
 @final
@@ -85,8 +88,10 @@ class BoltBatch:
         self._limit = context.config.shellbolt_max_pending
         self._marker_every = max(self._limit // 2, 1)
         self._gone = ""
+        self._is_sent = False
         self._deaths = 0
         self._strays = 0
+        self._unknown: set[str] = set()
         self._child: Child | None = None
         self._forget_child()
         self._attach()
@@ -128,6 +133,7 @@ class BoltBatch:
 
     def finish(self) -> None:
         """Hear the child out, hold what it has not acked, and let it go."""
+        self._is_sent = True
         child = self._child
         if child is not None:
             self._mark()
@@ -145,6 +151,7 @@ class BoltBatch:
     def _forget_child(self) -> None:
         self._child = None
         self._open: dict[str, Tuple] = {}
+        self._dropped: set[str] = set()
         self._markers: deque[int] = deque()
         self._sent = self._read = self._done = 0
 
@@ -152,7 +159,7 @@ class BoltBatch:
         """Attach to the task's child; the tuples that another one holds fail."""
         try:
             child = Child(self._shell, self._context)
-            if not child.is_new and self._notes.get(_CHILD, child.identity) != child.identity:
+            if not child.is_new and self._notes.get(CHILD, child.identity) != child.identity:
                 # The task was elsewhere meanwhile, or the batch that started this child did not
                 # count: its memory is not the task's.
                 child.kill()
@@ -167,17 +174,20 @@ class BoltBatch:
         self._fail_held_of_others(child.identity, why)
 
     def _lose_child(self, why: str) -> None:
-        """Fail the child's tuples, end what is left of it, and start another."""
+        """Fail the child's tuples, end the rest of it, and start another for what is to come."""
         child, lost = self._child, self._open
         assert child is not None  # noqa: S101 - whoever heard this heard it from a child
-        self._collector.report_error(f"{why}: {len(lost)} of its tuples fail")
+        told = f"{why}: {counted(len(lost), 'tuple')} of it fail" if lost else why
+        self._collector.report_error(told)
         for tup in lost.values():
             self._collector.fail(tup, why)
         self._deaths = 0 if self._done else self._deaths + 1
         self._end(child)
         self._forget_child()
-        if self._deaths >= len(_BACKOFFS_SECS):
+        if self._is_sent or self._deaths >= len(_BACKOFFS_SECS):
+            # Another child would have nothing to do now: the next batch with a tuple starts it.
             self._gone = f"{why} (and so did {self._deaths - 1} before it)"
+            self._notes.delete(CHILD)
             self._fail_held_of_others("", why)
             return
         time.sleep(_BACKOFFS_SECS[self._deaths])
@@ -194,8 +204,8 @@ class BoltBatch:
         child.detach()
 
     def _notes_child(self, child: Child) -> None:
-        if self._notes.get(_CHILD) != child.identity:
-            self._notes.put(_CHILD, child.identity)
+        if self._notes.get(CHILD) != child.identity:
+            self._notes.put(CHILD, child.identity)
 
     # --- waiting -------------------------------------------------------------------------------
 
@@ -252,8 +262,14 @@ class BoltBatch:
                 self._collector.report_error(text)
             case Stray(text):
                 self._tell_stray(text)
+            case Unknown(command) if command not in self._unknown:
+                self._unknown.add(command)
+                self._collector.report_error(
+                    f"the process sent the command {shown(command)}, which no bolt has: it is "
+                    f"passed over"
+                )
             case _:
-                pass  # a command that only other versions know
+                pass
 
     def _emit(self, message: Emit, child: Child) -> None:
         anchors = self._anchors(message.anchors, child)
@@ -294,6 +310,10 @@ class BoltBatch:
             tup = self._open.get(tuple_id) or self._held_tuple(tuple_id, child)
             if tup is not None:
                 found.append(tup)
+            elif not self._is_an_id(tuple_id):
+                raise ChildLostError(
+                    f"its process anchored an emit to {shown(tuple_id)}, which is no tuple's id"
+                )
             elif self._is_mine(tuple_id, child):
                 raise ChildLostError(
                     f"its process anchored an emit to {tuple_id!r} after it had acked or failed it"
@@ -314,7 +334,9 @@ class BoltBatch:
             self._done += 1
             return tup
         tup = self._held_tuple(tuple_id, child)
-        if tup is None and self._is_mine(tuple_id, child):
+        if tup is None and tuple_id in self._dropped:  # failed here, for a bad emit
+            self._dropped.remove(tuple_id)
+        elif tup is None and self._is_mine(tuple_id, child):
             self._collector.report_error(f"the process acked or failed {tuple_id!r} twice")
         return tup
 
@@ -322,14 +344,18 @@ class BoltBatch:
         found = self._held.get((child.identity, tuple_id))
         return found[0] if found else None
 
+    @staticmethod
+    def _is_an_id(tuple_id: str) -> bool:
+        """Whether some tuple may have had this id, in this or another run."""
+        number = tuple_id.removeprefix(_UNTRACKED)
+        return number.isascii() and number.isdigit() and int(number) >= 1 << _ID_BITS
+
     def _is_mine(self, tuple_id: str, child: Child) -> bool:
         """Whether a tuple of this attachment had this id."""
-        number = tuple_id.removeprefix(_UNTRACKED)
-        if not number.isascii() or not number.isdigit() or child.replaying:
+        if not self._is_an_id(tuple_id) or child.replaying:
             return False
-        return (
-            child.attachment << _ID_BITS < int(number) <= child.attachment << _ID_BITS | self._sent
-        )
+        number = int(tuple_id.removeprefix(_UNTRACKED))
+        return child.attachment << _ID_BITS < number <= child.attachment << _ID_BITS | self._sent
 
     def _tell_stray(self, text: str) -> None:
         self._strays += 1
@@ -358,3 +384,4 @@ class BoltBatch:
         for tuple_id, one in list(self._open.items()):
             if one is tup:
                 del self._open[tuple_id]
+                self._dropped.add(tuple_id)

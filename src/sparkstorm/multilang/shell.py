@@ -57,11 +57,13 @@ class Shell:
         """Build it from the arguments of a shell component.
 
         Raises:
-            TopologyError: the command is empty, the serializer unknown, or the folder not there.
+            TopologyError: the command is empty or no text, the serializer is unknown, or the
+                folder is not there.
         """
-        words = shlex.split(command) if isinstance(command, str) else list(command)
-        if not words:
-            raise TopologyError("a shell component needs a command: the program and its arguments")
+        words = _words(command)
+        for pair in (env or {}).items():
+            if not all(isinstance(part, str) for part in pair):
+                raise TopologyError(f"env takes texts: {pair[0]!r} has the value {pair[1]!r}")
         if isinstance(serializer, str):
             if serializer not in _SERIALIZERS:
                 known = ", ".join(_SERIALIZERS)
@@ -110,6 +112,19 @@ class Shell:
             return None
         folder = context.node_folder(f"resources-{self.resources.digest}", self.resources.unpack)
         return str(folder)
+
+
+def _words(command: str | Sequence[str]) -> list[str]:
+    try:
+        words = shlex.split(command) if isinstance(command, str) else list(command)
+    except ValueError as error:
+        raise TopologyError(f"the command {command!r} cannot be split: {error}") from None
+    if not words:
+        raise TopologyError("a shell component needs a command: the program and its arguments")
+    for word in words:
+        if not isinstance(word, str):
+            raise TopologyError(f"the command {words!r} has the word {word!r}, which is no text")
+    return words
 
 
 def _conf(context: TaskContext) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from sparkstorm.components.collector import BoltCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.stateful import State, StatefulBolt
 from sparkstorm.config import Config
-from sparkstorm.multilang.bolt_batch import BoltBatch
+from sparkstorm.multilang.bolt_batch import CHILD, BoltBatch
 from sparkstorm.multilang.framing import Serializer
 from sparkstorm.multilang.shell import Shell
 from sparkstorm.streams import Outputs
@@ -84,6 +84,10 @@ class ShellBolt(StatefulBolt):
 
     def execute(self, tup: Tuple) -> None:
         """Send a tuple to the child."""
+        is_ours = tup.is_tick and not self._tells_ticks
+        if is_ours and CHILD not in self._notes:  # nobody to listen to, and none to be started
+            self.collector.ack(tup)
+            return
         batch = self._batch
         if batch is None or not batch.is_of(self.context.batch):
             batch = self._batch = BoltBatch(
@@ -94,7 +98,7 @@ class ShellBolt(StatefulBolt):
                 notes=self._notes,
                 linger_secs=self._linger_secs,
             )
-        if tup.is_tick and not self._tells_ticks:
+        if is_ours:
             self.collector.ack(tup)
         else:
             batch.take(tup)

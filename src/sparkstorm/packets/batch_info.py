@@ -3,7 +3,7 @@
 import bisect
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import final
 
@@ -51,6 +51,7 @@ class BatchInfo:
         excluded: the roots to leave out, because the batch failed with them; merged.
         purpose: the reason for this action of the batch.
         traced: the roots, begun in this batch or before, whose trees people want to see; sorted.
+        followed: messages whose payload contains one of these texts are traced as well.
     """
 
     number: int
@@ -61,6 +62,7 @@ class BatchInfo:
     excluded: tuple[RootRange, ...] = ()
     purpose: Purpose = Purpose.BATCH
     traced: tuple[RootRange, ...] = ()
+    followed: tuple[str, ...] = ()
 
     def attempt(self, root: int) -> int:
         """Return the number of a root's attempt, from 1."""
@@ -82,6 +84,15 @@ class BatchInfo:
         which = locate([RootRange(r.first, r.count) for r in self.retried], roots)
         return np.array([*(r.attempt for r in self.retried), 1], np.int64)[which]
 
+    def traced_of(self, roots: U64) -> U64:
+        """Return the roots among some that are traced."""
+        return roots[locate(self.traced, roots) >= 0]
+
+    def tracing(self, roots: U64) -> "BatchInfo":
+        """Return the same facts with more roots to trace: ascending, some perhaps traced now."""
+        more = (RootRange(root, 1) for root in roots[locate(self.traced, roots) < 0].tolist())
+        return replace(self, traced=tuple(sorted((*self.traced, *more))))
+
     def is_excluded(self, roots: U64) -> NDArray[np.bool_]:
         """Mark the excluded roots."""
         return locate(self.excluded, roots) >= 0
@@ -98,6 +109,7 @@ class BatchInfo:
                 "excluded": _pairs(self.excluded),
                 "purpose": self.purpose,
                 "traced": _pairs(self.traced),
+                "followed": self.followed,
             }
         )
 
@@ -114,6 +126,7 @@ class BatchInfo:
             excluded=tuple(RootRange(*pair) for pair in data["excluded"]),
             purpose=Purpose(data["purpose"]),
             traced=tuple(RootRange(*pair) for pair in data["traced"]),
+            followed=tuple(data["followed"]),
         )
 
 

@@ -84,6 +84,7 @@ class Kind(IntEnum):
     OUTCOME = 7
     ENDED = 8
     GROVES = 9
+    TRACED = 10
 
 
 class Tracking(IntEnum):
@@ -208,7 +209,7 @@ class Packet:
         return columns if self.kept is None else [column.take(self.kept) for column in columns]
 
     def roots(self) -> U64:
-        """Return the roots of a HOLD, RESET or ENDED packet."""
+        """Return the roots of a HOLD, RESET, ENDED or TRACED packet."""
         return _u64(self.parts[0])
 
     def entries(self) -> Entries:
@@ -311,7 +312,7 @@ class PacketWriter:
         return self._write(Kind.ENTRIES, parts, target=target, count=len(entries), base=base)
 
     def roots(self, kind: Kind, target: int, roots: U64) -> bytes:
-        """Encode a HOLD, RESET or ENDED packet."""
+        """Encode a HOLD, RESET, ENDED or TRACED packet."""
         return self._write(kind, [roots.tobytes()], target=target, count=len(roots))
 
     def notes(self, target: int, failed: FailedRoots) -> bytes:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sparkstorm.components.committer import CommitterBolt, Transaction
+from sparkstorm.components.functions import check_function
 from sparkstorm.config import Config
 from sparkstorm.errors import ConfigError
 from sparkstorm.postgres.address import checked, psycopg, sql
@@ -45,7 +46,12 @@ class PostgresSink(CommitterBolt):
     ) -> None:
         if not statement and type(self).apply is PostgresSink.apply:
             raise ConfigError("PostgresSink has nothing to do: give a statement, or override apply")
+<<<<<<< HEAD:src/sparkstorm/postgres/sink.py
         self._dsn = dsn if callable(dsn) else checked(dsn, "PostgresSink")
+=======
+        check_function("dsn", dsn)
+        self._dsn = dsn if callable(dsn) else _checked(dsn)
+>>>>>>> t-sqs:src/sparkstorm/postgres.py
         self._statement = statement
         self._transactions = transactions
         self._connection: psycopg.Connection[Any] | None = None

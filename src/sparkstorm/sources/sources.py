@@ -20,6 +20,7 @@ from sparkstorm.sources.planned import PlannedLoad
 from sparkstorm.sources.replayed.replays import Replays
 from sparkstorm.sources.source import Progress, Source
 from sparkstorm.sources.unfinished import Named, Unfinished
+from sparkstorm.tasks.report import LogLine
 
 __all__ = ["Sources"]
 
@@ -34,6 +35,7 @@ class Sources:
     """
 
     def __init__(self, plan: Plan, dead_letters: DeadLetterQueue) -> None:
+        self._plan = plan
         self.arrived = threading.Event()
         """Set when a hosted spout has emitted."""
         self.replays = Replays(plan, dead_letters)
@@ -118,6 +120,20 @@ class Sources:
     def named(self, roots: U64) -> dict[int, Named]:
         """Return the names of those of some ascending roots that are in flight."""
         return {root: named for source in self._all for root, named in source.messages.named(roots)}
+
+    def addressed(self, lines: Iterable[LogLine]) -> Iterator[LogLine]:
+        """Yield lines of tasks with the names of topology and message."""
+        all_lines = list(lines)
+        roots = {line.root for line in all_lines if line.root is not None}
+        named = self.named(np.array(sorted(roots), np.uint64)) if roots else {}
+        for line in all_lines:
+            one = named.get(line.root) if line.root is not None else None
+            yield replace(
+                line,
+                topology=self._plan.name,
+                message="" if one is None else one.id,
+                name="" if one is None else one.name,
+            )
 
     def hurry(self, ids: Collection[str], now: float) -> int:
         """Let messages that wait for a retry be due now; return how many."""

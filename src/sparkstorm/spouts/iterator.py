@@ -1,11 +1,11 @@
 """The IteratorSpout: any Python iterable as a spout."""
 
-import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, final
 
 from sparkstorm.components.collector import SpoutCollector
 from sparkstorm.components.context import TaskContext
+from sparkstorm.components.functions import check_function
 from sparkstorm.config import Config
 from sparkstorm.errors import ConfigError
 from sparkstorm.spouts.replaying import ReplayingSpout
@@ -27,16 +27,13 @@ class IteratorSpout(ReplayingSpout):
     driver the spout starts from the beginning, since an iterable has no position to return to.
 
     Raises:
-        ConfigError: the items are an iterator, or an async function.
+        ConfigError: the items are an iterator, or a function that is async or takes arguments.
     """
 
     def __init__(
         self, items: Iterable[Any] | Callable[[], Iterable[Any]], outputs: Outputs = ("value",)
     ) -> None:
-        if inspect.iscoroutinefunction(items) or inspect.isasyncgenfunction(items):
-            raise ConfigError(
-                "items is an async function, which nobody awaits: give a function with def"
-            )
+        check_function("items", items, may_yield=True)
         if isinstance(items, Iterator):
             raise ConfigError(
                 f"items is a {type(items).__name__}, which can be gone through once, and sent "

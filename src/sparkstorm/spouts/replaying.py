@@ -24,7 +24,6 @@ class ReplayingSpout(Spout):
 
     def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
         """Called once, first of all methods. An override has to call ``super().open``."""
-        self.collector = collector
         self._clock = context.clock
         self._policy = RetryPolicy.of(config)
         self._kept: dict[Hashable, Sequence[Any]] = {}
@@ -62,6 +61,15 @@ class ReplayingSpout(Spout):
             due = self._clock.monotonic() + wait
             # The tie parts equal times: message ids may not be comparable.
             heapq.heappush(self._retries, (due, next(self._tie), msg_id))
+
+    def retry_now(self, msg_id: Hashable) -> None:
+        """Let a message that waits for its retry be due."""
+        now = self._clock.monotonic()
+        self._retries = [
+            (min(due, now) if waiting == msg_id else due, tie, waiting)
+            for due, tie, waiting in self._retries
+        ]
+        heapq.heapify(self._retries)
 
     @property
     def kept(self) -> int:

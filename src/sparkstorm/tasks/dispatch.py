@@ -127,6 +127,7 @@ class Dispatcher:
         self.traces = self._traces(drafts, anchors, settlement.children)
         return [
             *self._groves(drafts, settlement.children, groves),
+            *self._tracings(drafts, settlement.children),
             *self._data(drafts, settlement.children),
             *self._entries(groves.expand(settlement.entries)),
         ]
@@ -250,6 +251,28 @@ class Dispatcher:
         for target, roots in named.items():
             for pieces in _cut_groves(groves.pieces_of(np.concatenate(roots))):
                 yield self._plan.home(target), self._writer.groves(target, pieces)
+
+    def trace(self, roots: U64) -> None:
+        """Trace more roots: ascending."""
+        self._batch = self._batch.tracing(roots)
+
+    def _tracings(self, drafts: Sequence[_Draft], children: Lineage) -> Iterator[Delivery]:
+        """Tell tasks which roots to trace, if readers have found some by their payload."""
+        if not self._batch.followed:
+            return
+        found: dict[int, list[U64]] = {}
+        start = 0
+        for draft in drafts:
+            if draft.target != DRIVER:
+                stop = start + draft.body.count
+                roots = children.slice(start, stop).roots
+                traced = self._batch.traced_of(roots)
+                if len(traced):
+                    found.setdefault(draft.target, []).append(traced)
+                start = stop
+        for target, parts in found.items():
+            roots = np.unique(np.concatenate(parts))
+            yield self._plan.home(target), self._writer.roots(Kind.TRACED, target, roots)
 
     def _data(self, drafts: Sequence[_Draft], children: Lineage) -> Iterator[Delivery]:
         start = 0

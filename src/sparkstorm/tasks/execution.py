@@ -53,7 +53,10 @@ class Execution:
 
     def run(self) -> None:
         """Execute all tuples, then ``finish_batch``."""
+        if self._concurrency == 1 and not is_async(self._bolt):
+            self._report.running = self._message
         self._execute_all()
+        self._report.running = None
         self._fail_unread()
         self._finish()
 
@@ -71,6 +74,12 @@ class Execution:
             # Without a state the loop needs a call all the same: one test less per tuple.
             call = self._state.call if self._state is not None else Call()
             run_bolt(bolt, self._emission, self._inbox, self._plan, call, self._call_failed)
+
+    def _message(self) -> tuple[int, int] | None:
+        """Return the root and the attempt of the message whose tuple is being executed."""
+        index = self._emission.position()
+        roots = self._inbox.pairs_of(index)[0] if 0 <= index < len(self._inbox) else ()
+        return (roots[0], self._inbox.attempt(index)) if roots else None
 
     def _one_by_one(self, index: int, recording: Recording) -> None:
         """Make the calls that a concurrent ``execute`` recorded; inputs come in order."""

@@ -8,7 +8,7 @@ import contextlib
 import io
 import logging
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import final
 
@@ -17,7 +17,7 @@ from sparkstorm.metrics import TaskMetrics
 from sparkstorm.texts.logs import logger_of
 from sparkstorm.texts.showing import indented, visible
 
-__all__ = ["LINES", "LogLine", "Report", "capture_prints", "log_line", "newest"]
+__all__ = ["HEARERS", "LINES", "LogLine", "Report", "capture_prints", "log_line", "newest"]
 
 LINES = "sparkstorm.topology"
 """The parent of the loggers of components."""
@@ -40,6 +40,11 @@ class LogLine:
         level: the name of a level of Python's logging, or ``print``.
         text: the line.
         trace: the traceback logged with the line.
+        root: the root of the message whose tuple was being executed; None outside of ``execute``.
+        attempt: the number of that message's attempt.
+        topology: the topology's name; the driver sets it, as the next two.
+        message: the message's id.
+        name: the spout's own name for the message.
     """
 
     component: str
@@ -47,20 +52,47 @@ class LogLine:
     level: str
     text: str
     trace: str = ""
+    root: int | None = None
+    attempt: int | None = None
+    topology: str = ""
+    message: str = ""
+    name: str = ""
+
+
+HEARERS: list[Callable[[LogLine], None]] = []
+"""Hear of each line of this process's runs, beside the loggers, from the line's level on."""
 
 
 def log_line(line: LogLine) -> None:
     """Log a component's line in the driver, by the logger ``sparkstorm.topology.COMPONENT``.
 
-    A printed line has the level INFO. Handlers find the whole :class:`LogLine` as ``record.line``.
+    A printed line has the level INFO. Handlers find the whole :class:`LogLine` as ``record.line``,
+    and its parts as ``record.topology``, ``component``, ``task``, ``message_id``, ``message_name``
+    and ``attempt``.
     Without any handler the line goes to stderr.
     """
     level = logging.getLevelNamesMapping().get(line.level.upper(), logging.INFO)
     logger = logger_of(f"{LINES}.{line.component}" if line.component else LINES)
+    if level >= _least_level(logger):
+        for hear in HEARERS:
+            hear(line)
     if logger.hasHandlers():
-        logger.log(level, "%s", line.text, extra={"trace": line.trace, "line": line})
+        logger.log(level, "%s", line.text, extra=_extra(line))
     elif level >= _least_level(logger):
         _show(line)
+
+
+def _extra(line: LogLine) -> dict[str, object]:
+    return {
+        "line": line,
+        "trace": line.trace,
+        "topology": line.topology,
+        "component": line.component,
+        "task": line.task,
+        "message_id": line.message,
+        "message_name": line.name,
+        "attempt": line.attempt,
+    }
 
 
 def _least_level(logger: logging.Logger) -> int:
@@ -92,6 +124,7 @@ class Report:
         traces: tuples of traced roots, each with its root.
         dropped: the number of lines beyond the bounds.
         room: the characters left for lines.
+        running: returns the root and the attempt of the message whose tuple is being executed.
     """
 
     component: str
@@ -102,6 +135,7 @@ class Report:
     traces: list[tuple[int, NodeView]] = field(default_factory=list)
     dropped: int = 0
     room: int = _MAX_CHARS
+    running: Callable[[], tuple[int, int] | None] | None = None
 
     def log(self, level: str, text: str, trace: str = "") -> None:
         """Keep a line, or count the line if there are too many."""
@@ -113,10 +147,12 @@ class Report:
         self.room -= len(kept)
         if len(kept) < len(text):
             kept += f"… ({len(text):,} characters)"
-        self.lines.append(LogLine(self.component, self.task, level, kept, trace))
+        root, attempt = (self.running and self.running()) or (None, None)
+        self.lines.append(LogLine(self.component, self.task, level, kept, trace, root, attempt))
 
     def finish(self) -> None:
-        """Add a line with the number of dropped lines."""
+        """Add a line with the number of dropped lines; no tuple is executed any more."""
+        self.running = None
         if self.dropped:
             text = f"… and {self.dropped} more lines in this batch"
             self.lines.append(LogLine(self.component, self.task, "warning", text))

@@ -7,7 +7,7 @@ searched once for each task and batch.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, final
 
@@ -19,14 +19,14 @@ from sparkstorm.acking.lineage import Indexes, Lineage
 from sparkstorm.acking.tally import locate
 from sparkstorm.control.views import NodeState, NodeView
 from sparkstorm.packets.batch_info import BatchInfo
-from sparkstorm.packets.columns import rows_of
+from sparkstorm.packets.columns import Column, rows_of
 from sparkstorm.packets.inbox import ACKED, FAILED, Inbox
 from sparkstorm.planning.plan import Plan
 from sparkstorm.tasks.measuring import Timings
 from sparkstorm.texts.showing import shown
 from sparkstorm.texts.user_errors import users_line
 
-__all__ = ["Traced", "trace_children", "trace_inputs"]
+__all__ = ["Traced", "followed_rows", "trace_children", "trace_inputs"]
 
 Traced = tuple[int, NodeView]
 """A root, and a tuple of its tree."""
@@ -84,6 +84,17 @@ def trace_children(
             )
         )
     return found
+
+
+def followed_rows(batch: BatchInfo, columns: Mapping[str, Column]) -> Indexes:
+    """Return the rows with a value that contains a followed text, the first few of them."""
+    found: set[int] = set()
+    for column in columns.values() if batch.followed else ():
+        for row, value in enumerate(column.to_list()):
+            text = value if isinstance(value, str) else shown(value)
+            if any(one in text for one in batch.followed):
+                found.add(row)
+    return np.array(sorted(found)[:_MOST], np.int64)
 
 
 def trace_inputs(plan: Plan, inbox: Inbox, component: str, timings: Timings) -> list[Traced]:

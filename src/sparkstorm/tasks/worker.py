@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import final
 
+import numpy as np
+
 from sparkstorm.acking.groves import Groves
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.exclusion import leave_out
@@ -22,6 +24,10 @@ from sparkstorm.tasks.report import Report
 from sparkstorm.tasks.task import BoltTask
 
 __all__ = ["StageJob", "Worker"]
+
+
+_FOR_TASKS = frozenset({Kind.DATA, Kind.ENDED, Kind.GROVES, Kind.TRACED})
+"""The kinds of packets that a bolt's task takes."""
 
 
 @final
@@ -140,10 +146,10 @@ class Worker:
             task = self._tasks[number] = BoltTask(self.plan, component, number, self._owner)
         decoded = [Packet.decode(data) for data in received]
         packets = [packet for packet in decoded if packet.head.kind is Kind.DATA]
-        groves = _groves_of(decoded)
+        groves, batch = _groves_of(decoded), _tracing(job.batch, decoded)
         packets, failed = self._leave_out(number, job, packets, groves)
         if task.state is None or job.store is None:
-            sent, report = task.run(packets, job.batch, job.partition, groves=groves)
+            sent, report = task.run(packets, batch, job.partition, groves=groves)
             return failed + sent, report
         ended = chain.from_iterable(
             packet.roots().tolist() for packet in decoded if packet.head.kind is Kind.ENDED
@@ -151,7 +157,7 @@ class Worker:
         state, store = task.state, job.store(self.plan.name_of(number))
         try:
             state.load(store)
-            sent, report = task.run(packets, job.batch, job.partition, ended, groves)
+            sent, report = task.run(packets, batch, job.partition, ended, groves)
             state.write(store, job.batch.number, job.attempt)
         finally:  # an image takes memory after a run that broke off, too
             has_room = self._images.keep(number, state, job.batch.number)
@@ -193,6 +199,12 @@ def _groves_of(packets: Iterable[Packet]) -> Groves:
     return groves
 
 
+def _tracing(batch: BatchInfo, packets: Iterable[Packet]) -> BatchInfo:
+    """Return the batch's facts, with the roots that other tasks found to be followed."""
+    found = [packet.roots() for packet in packets if packet.head.kind is Kind.TRACED]
+    return batch.tracing(np.unique(np.concatenate(found))) if found else batch
+
+
 def _no_room(component: str, limit: int) -> str:
     return (
         f"a worker process has no room for the state of all its tasks, so a task of {component!r} "
@@ -202,4 +214,4 @@ def _no_room(component: str, limit: int) -> str:
 
 
 def _is_for(head: PacketHead, tasks: list[int]) -> bool:
-    return head.kind in (Kind.DATA, Kind.ENDED, Kind.GROVES) and head.target in tasks
+    return head.kind in _FOR_TASKS and head.target in tasks

@@ -4,6 +4,7 @@ There may be very many errors: when a database is away, every tuple fails.
 """
 
 import asyncio
+import re
 import traceback
 from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator
 from pathlib import Path
@@ -44,6 +45,9 @@ _OURS = (
 
 _REFUSALS = (TypeError, ValueError, LookupError, AttributeError)
 """The errors with which our own methods refuse a wrong use."""
+
+_WRONG_CALL = re.compile(r"[\w.<>]+\(\) (takes|missing|got an unexpected|got multiple|got some) ")
+"""The texts with which Python refuses a call before the called function begins."""
 
 _MAX_CHARS = 8000
 """A longer text keeps its end, with the error itself."""
@@ -194,7 +198,8 @@ def refuse_work(result: Any, method: str) -> None:
 def is_mistake(error: BaseException) -> bool:
     """Whether an error is a mistake in the program, so that another try is of no use.
 
-    Mistakes are a wrong use of our own methods, which they refuse, and names that do not exist.
+    Mistakes are a wrong use of our own methods, which they refuse, names that do not exist, and
+    calls with arguments that a function does not take.
     Other errors of user code may be the world's, even an AttributeError of another object: a
     connection that is away is often None.
     """
@@ -202,6 +207,9 @@ def is_mistake(error: BaseException) -> bool:
         return True
     # A name that a collector, a tuple or the user's own component does not have.
     if isinstance(error, AttributeError) and _is_ours(error.obj):
+        return True
+    # Python itself refuses such a call, in the frame of the caller.
+    if isinstance(error, TypeError) and _WRONG_CALL.match(_text(error)):
         return True
     return isinstance(error, _REFUSALS) and (_ours(error) or [False])[-1]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Self, final
 
 from sparkstorm.components.bolt import AnyBolt
+from sparkstorm.components.functions import fault_of_function
 from sparkstorm.config import setting_name
 from sparkstorm.errors import TopologyError
 from sparkstorm.streams import DEFAULT_STREAM, Stream, declare
@@ -25,7 +26,6 @@ from sparkstorm.topology.grouping import (
     PartialKey,
     Shuffle,
 )
-from sparkstorm.topology.methods import is_async
 from sparkstorm.topology.validation import faults_of
 
 __all__ = ["BoltDeclarer", "SpoutDeclarer", "TopologyBuilder"]
@@ -128,7 +128,7 @@ class BoltDeclarer(_Declarer):
             stream: the stream to read.
 
         Raises:
-            TopologyError: the grouping is neither, or the function is async.
+            TopologyError: the grouping is neither, or the function cannot be called so.
         """
         if isinstance(grouping, CustomGrouping):
             return self._subscribe(source, stream, Custom(grouping))
@@ -137,11 +137,9 @@ class BoltDeclarer(_Declarer):
                 f"bolt {self._draft.id!r}: custom_grouping takes an instance of a CustomGrouping, "
                 f"or a function, not {shown(grouping)}"
             )
-        if is_async(grouping):
-            raise TopologyError(
-                f"bolt {self._draft.id!r}: custom_grouping takes a function with def: nobody would "
-                f"await {shown(grouping)}"
-            )
+        fault = fault_of_function("custom_grouping", grouping, ["values", "tasks"])
+        if fault is not None:
+            raise TopologyError(f"bolt {self._draft.id!r}: {fault}")
         return self._subscribe(source, stream, Custom(FunctionGrouping(grouping)))
 
     def _subscribe(self, source: str, stream: str, grouping: Grouping) -> "BoltDeclarer":

@@ -1,16 +1,18 @@
-"""Methods whose body never runs: a yield, or async, where the engine calls and goes on.
+"""Methods of a user that the engine cannot call, or whose body would never run.
 
-A call of such a method runs nothing. It returns an object that does the work when somebody iterates
-over it or awaits it, and the engine does neither. So the work would silently not be done.
+A method with a yield, or an async one, runs nothing when it is called. It returns an object that
+does the work when somebody iterates over it or awaits it, and the engine does neither. So the work
+would silently not be done.
 """
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from functools import partial, partialmethod
 from types import FunctionType, UnionType
 from typing import Any, Union, get_args, get_origin
 
-__all__ = ["is_async", "lazy_methods"]
+from sparkstorm.components.functions import called_function, fits, names_of, signature_of
+
+__all__ = ["lazy_methods", "misfit_methods"]
 
 _EMITTING = {"execute", "execute_window", "finish_batch", "next_tuple"}
 """The methods in which a user may think of yield as a way to emit."""
@@ -33,7 +35,7 @@ def lazy_methods(given: object) -> Iterator[str]:
     ["ack is async: only a bolt's execute may be"]
     """
     for name, promised in sorted(_promises(type(given)).items()):
-        function = _function_of(inspect.getattr_static(given, name))
+        function = called_function(inspect.getattr_static(given, name))
         results = _results(promised)
         is_generator = inspect.isgeneratorfunction(function) and not results & _ITERABLE
         if is_generator or inspect.isasyncgenfunction(function):
@@ -42,15 +44,28 @@ def lazy_methods(given: object) -> Iterator[str]:
             yield f"{name} is async: only a bolt's execute may be"
 
 
-def is_async(function: object) -> bool:
-    """Whether a call of a function gives something to be awaited.
+def misfit_methods(given: object) -> Iterator[str]:
+    """Yield a sentence for each public method of ours that a user overrides with other parameters.
 
-    >>> async def choose() -> None: ...
-    >>> is_async(choose), is_async(partial(choose)), is_async(len)
-    (True, True, False)
+    >>> class Base:
+    ...     __module__ = "sparkstorm.example"
+    ...     def execute(self, tup, collector):
+    ...         "Called with each tuple."
+    >>> class Mine(Base):
+    ...     __module__ = "mine"
+    ...     def execute(self, tup):
+    ...         "Lacks the collector."
+    >>> list(misfit_methods(Mine()))
+    ['execute takes (tup), but is called with (tup, collector)']
     """
-    found = _function_of(function)
-    return inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found)
+    for name, promised in sorted(_promises(type(given)).items()):
+        found = inspect.getattr_static(given, name)
+        if found is promised or isinstance(found, property):  # asking a property would run it
+            continue
+        takes = signature_of(getattr(given, name, None))
+        called = signature_of(promised.__get__(given))
+        if takes is not None and called is not None and not fits(called, takes):
+            yield f"{name} takes {names_of(takes)}, but is called with {names_of(called)}"
 
 
 def _promises(kind: type) -> dict[str, Callable[..., Any]]:
@@ -64,24 +79,6 @@ def _promises(kind: type) -> dict[str, Callable[..., Any]]:
                 if isinstance(method, FunctionType) and not name.startswith("_")
             }
     return found
-
-
-def _function_of(attribute: object) -> object:
-    """Return the function that a call reaches, behind what binds its first arguments."""
-    while True:
-        match attribute:
-            case staticmethod() | classmethod():
-                attribute = attribute.__func__
-            case partial() | partialmethod():
-                attribute = attribute.func
-            case FunctionType():
-                return attribute
-            case _:
-                # Any other callable is an object with a __call__; a property is no such object.
-                call = inspect.getattr_static(type(attribute), "__call__", None)
-                if not isinstance(call, FunctionType):
-                    return attribute
-                attribute = call
 
 
 def _results(promised: Callable[..., Any]) -> set[Any]:

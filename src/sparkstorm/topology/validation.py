@@ -22,7 +22,7 @@ from sparkstorm.topology.grouping import (
     PartialKey,
     describe,
 )
-from sparkstorm.topology.methods import lazy_methods
+from sparkstorm.topology.methods import lazy_methods, misfit_methods
 from sparkstorm.topology.wiring import wiring_of
 
 __all__ = ["faults_of", "unpicklable_attribute"]
@@ -97,12 +97,17 @@ def _kinds(specs: _Specs) -> Iterator[str]:
 
 def _methods(specs: _Specs) -> Iterator[str]:
     for spec in specs:
-        for fault in lazy_methods(spec.component):
+        for fault in _faults_of_methods(spec.component):
             yield f"component {spec.id!r}: {fault}"
         for edge in spec.subscriptions:
             if isinstance(edge.grouping, Custom):
-                for fault in lazy_methods(edge.grouping.grouping):
+                for fault in _faults_of_methods(edge.grouping.grouping):
                     yield f"bolt {spec.id!r}: {fault}"
+
+
+def _faults_of_methods(given: object) -> Iterator[str]:
+    yield from lazy_methods(given)
+    yield from misfit_methods(given)
 
 
 def _committers(specs: _Specs) -> Iterator[str]:

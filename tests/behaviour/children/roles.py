@@ -129,6 +129,12 @@ def upon():
         elif word == "emit after ack":
             send("ack", id=tuple_id)
             emit(["lost?"], [tuple_id])
+        elif word == "odd anchor":
+            emit(["lost?"], ["999"])
+            send("ack", id=tuple_id)
+        elif word == "odd stream, then ack":
+            emit(["x"], [tuple_id], stream="nobody's")
+            send("ack", id=tuple_id)
         elif word == "odd stream":
             emit(["x"], [tuple_id], stream="nobody's")
         elif word == "tell":
@@ -144,6 +150,11 @@ def upon():
         else:
             emit([word], [tuple_id])
             send("ack", id=tuple_id)
+
+
+def mute():
+    """Never answers the handshake."""
+    time.sleep(1000)
 
 
 def silent():

@@ -613,9 +613,14 @@ def test_values_that_cannot_be_written(run_locally: Any, caplog: pytest.LogCaptu
 
 @pytest.mark.parametrize("spout", ["partitioned", "hosted"])
 def test_bolt_that_never_acks_for_ten_minutes(
-    tmp_path: Path, spout: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    spout: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Every message times out as often as the policy says, then is a letter; memory is flat."""
+    # The last ten thousand failed messages are kept for people; ten minutes fail fewer.
+    monkeypatch.setattr("sparkstorm.batches.messages.chronicle._MOST_MESSAGES", 500)
     caplog.set_level(logging.CRITICAL, logger=LINES)  # pytest would keep every line in memory
     (tmp_path / "a.txt").write_text("a line that nobody ever acks\n" * 100_000)
     endless = IteratorSpout(range(100_000), "text long")

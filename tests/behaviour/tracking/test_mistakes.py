@@ -51,15 +51,16 @@ class Fails(ss.Bolt):
         self.collector.fail(tup, self.error)
 
 
-class TakesLess(ss.BasicBolt):
-    """Forgets the collector."""
-
-    def execute(self, tup: ss.Tuple) -> None:  # type: ignore[override]
-        """Do nothing."""
+def helper(word: str) -> str:
+    """Return the word."""
+    return word
 
 
 MISTAKES: dict[str, Any] = {
-    "arity": TakesLess(),
+    "values one by one": Uses(lambda me, tup: me.collector.emit("a", 1)),
+    "an argument that emit has not": Uses(lambda me, tup: me.collector.emit(["a", 1], id=1)),
+    "no argument for fail": Uses(lambda me, tup: me.collector.fail()),
+    "a call with wrong arguments": Uses(lambda me, tup: helper("a", 1)),  # type: ignore[call-arg]
     "a stream that is not declared": Uses(lambda me, tup: me.collector.emit(["a", 1], stream="z")),
     "too few values": Uses(lambda me, tup: me.collector.emit(["a"], anchors=tup)),
     "a value of another type": Uses(lambda me, tup: me.collector.emit(["a", "b"], anchors=tup)),

@@ -169,6 +169,23 @@ def test_a_followed_message_is_traced_among_thousands() -> None:
     assert len(attempt.nodes) == 3
 
 
+def test_a_message_is_followed_by_its_payload_through_all_bolts() -> None:
+    """Where the names are offsets; tuples that lost the text are in the tree as well."""
+    rows = [[f"key-{number} word"] for number in range(200)]
+    topology = words(LogSpout(rows, ["line"], split_rows=50), Refuse())
+    with run(topology, trace_messages=10) as runner:
+        runner.coordinator.inquiry.follow("key-123 ")
+        runner.run_until_idle()
+        message = kept(runner, "123")
+    assert message.state == "acked"
+    nodes = [*(message.attempts[0].nodes or {}).values()]
+    assert edges(nodes) == {
+        ("lines", "split", """["'key-123 word'"] acked"""),
+        ("split", "last", """["'key-123'"] acked"""),
+        ("split", "last", """["'word'"] acked"""),
+    }
+
+
 def test_messages_of_a_partitioned_spout_are_named_and_hurried() -> None:
     """Retry now: what waits for an hour is tried in the next batch."""
     clock = ManualClock()
@@ -185,6 +202,18 @@ def test_messages_of_a_partitioned_spout_are_named_and_hurried() -> None:
         assert runner.coordinator.inquiry.hurry([message.id]) == 1
         assert runner.step()
         assert len(kept(runner, message.id).attempts) == 2
+
+
+def test_a_message_of_a_hosted_spout_is_retried_now() -> None:
+    clock = ManualClock()
+    config = ss.Config(max_retries=5, retry_backoff_secs=3600.0, retry_backoff_max_secs=3600.0)
+    with LocalRunner(words(Lines("bad", "a"), Refuse()), clock=clock, config=config) as runner:
+        runner.run_until_idle()
+        (message,) = listed(runner)
+        assert not runner.step()
+        assert runner.coordinator.inquiry.hurry([message.id, "none"]) == 1
+        assert runner.step()
+        assert len(kept(runner, "bad").attempts) == 2
 
 
 @pytest.mark.parametrize(
@@ -215,6 +244,22 @@ def test_a_million_failures_do_not_fill_the_chronicle() -> None:
         runner.run_until_idle()
         found = [runner.coordinator.inquiry.kept(line) for line in lines]
     assert 100 <= sum(one is not None for one in found) < 5_000
+
+
+def test_the_chronicle_keeps_the_newest_messages_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sparkstorm.batches.messages.chronicle._MOST_MESSAGES", 50)
+    monkeypatch.setattr("sparkstorm.batches.messages.chronicle._MOST_NODES", 20)
+    lines = [f"line {number}" for number in range(400)]
+    topology = words(Lines(*lines), Refuse())
+    with run(topology, batch_min_messages=1, batch_max_messages=1) as runner:
+        runner.run_until_idle()
+        found = [runner.coordinator.inquiry.kept(line) for line in lines]
+    here = [one for one in found if one is not None]
+    assert len(here) == 50
+    assert found[-1] is not None
+    assert sum(one.nodes for one in here) <= 20
 
 
 def _note(counted: set[str], key: Any, task: int, rows: list[tuple[Any, ...]]) -> None:

@@ -171,6 +171,8 @@ def test_a_stuck_message_is_found_with_its_tree_and_retried(tmp_path: Path) -> N
         assert here.control.message("order-1") == detail
         assert here.control.message("order-77") is None
     assert detail is not None
+    (line,) = detail.attempts[0].lines
+    assert (line.text, line.name, line.attempt) == ("no price for order 1", "order-1", 1)
     assert detail.attempts[0].outcome == "error"
     assert "test_control.py" in detail.attempts[0].frame
     assert "KeyError" in detail.attempts[0].trace

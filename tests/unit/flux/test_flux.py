@@ -8,6 +8,7 @@ import pytest
 import sparkstorm as ss
 from sparkstorm.flux import load_flux
 from sparkstorm.multilang import ShellBolt, ShellSpout
+from sparkstorm.testing import LocalRunner, ManualClock, complete_topology
 from sparkstorm.topology.grouping import describe
 
 MODULE = """
@@ -50,6 +51,7 @@ spouts:
 def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A module beside the documents."""
     (tmp_path / "parts.py").write_text(MODULE)
+    (tmp_path / "broken.py").write_text("import nowhere")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(__import__("sys").modules, "parts", raising=False)
 
@@ -155,7 +157,7 @@ BOLT = "bolts: [{id: take, className: 'parts:Take'}]\n"
 MISTAKES = {
     "no YAML": ("name: [", "topology.yaml' is no YAML"),
     "no mapping": ("- a", "holds no topology: begin with name, spouts and bolts"),
-    "an unknown key": ("bolt: []", "line 1: unknown keys bolt; known: bolts, components"),
+    "an unknown key": ("bolt: []", "line 1: unknown keys bolt; known: name, config"),
     "a topology source": ("topologySource: {}", "'topologySource' is not supported: name a Python"),
     "a class of Java's": (
         "\nspouts:\n  - {id: a, className: org.x.Spout}\nbolts: [{id: b, className: com.y.Bolt}]",
@@ -198,7 +200,7 @@ MISTAKES = {
     ),
     "a property without value": (
         "name: a\nconfig: {a: '${b}'}",
-        "line 2: ${b} has no value: set the",
+        "line 2: ${b} has no value: give the property behind --, as b=VALUE",
     ),
     "an unset variable": ("name: ${ENV-NO_SUCH}", "set the environment variable 'NO_SUCH'"),
     "an include that is missing": (
@@ -209,6 +211,26 @@ MISTAKES = {
     "a text for a number": (
         SPOUT.replace("{id", "{parallelism: two, id"),
         "parallelism is a number, not 'two'",
+    ),
+    "a misspelt key of a bolt": (
+        SPOUT + "bolts: [{id: take, className: 'parts:Take', paralelism: 3}]",
+        "unknown keys paralelism; known: id, name, className",
+    ),
+    "a misspelt key of a stream": (
+        SPOUT + BOLT + "streams: [{from: numbers, too: take}]",
+        "unknown keys too; known: id, name, from, to, grouping",
+    ),
+    "a misspelt key of a grouping": (
+        SPOUT + BOLT + "streams: [{from: numbers, to: take, grouping: {type: ALL, stream: x}}]",
+        "unknown keys stream; known: type, args, streamId",
+    ),
+    "a text for a list of arguments": (
+        "spouts: [{id: a, className: 'parts:Numbers', constructorArgs: abc}]",
+        "constructorArgs is a list or a mapping: write [abc]",
+    ),
+    "a module that imports what is missing": (
+        "spouts: [{id: a, className: 'broken:Numbers'}]",
+        "'broken:Numbers' could not be loaded: ModuleNotFoundError: No module named 'nowhere'",
     ),
     "Python's tags": (
         "name: !!python/object/apply:os.getcwd []",
@@ -223,3 +245,38 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, words: str)
     with pytest.raises(ss.TopologyError) as raised:
         load(tmp_path, text)
     assert words in str(raised.value)
+
+
+def test_storms_own_word_count(tmp_path: Path) -> None:
+    """Storm's example for Flux needs no class of the user's."""
+    found = load(
+        tmp_path,
+        """
+name: yaml-topology
+config: {topology.workers: 1}
+spouts:
+  - {id: spout-1, className: org.apache.storm.testing.TestWordSpout, parallelism: 1}
+bolts:
+  - {id: bolt-1, className: org.apache.storm.testing.TestWordCounter, cpuLoad: 10}
+  - {id: bolt-2, className: org.apache.storm.flux.wrappers.bolts.LogInfoBolt}
+streams:
+  - {name: in, from: spout-1, to: bolt-1, grouping: {type: FIELDS, args: [word]}}
+  - {name: out, from: bolt-1, to: bolt-2, grouping: {type: SHUFFLE}}
+""",
+    )
+    done = complete_topology(found.topology, mock_sources={"spout-1": [["a"], ["b"], ["a"]]})
+    assert sorted(done.values("bolt-1")) == [("a", 1), ("a", 2), ("b", 1)]
+    clock = ManualClock()
+    with LocalRunner(found.topology, clock=clock, taps=["spout-1"]) as runner:
+        for _ in range(3):
+            clock.advance(0.1)
+            runner.run_until_idle()
+        assert runner.statistics().components["bolt-1"]
+
+
+def test_a_resource_is_found_below_a_folder_around_the_file(tmp_path: Path) -> None:
+    """Storm looks in the root of the jar, where its examples have the folder configs."""
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "more.yaml").write_text(SPOUT)
+    text = "includes: [{resource: true, file: /configs/more.yaml, override: false}]"
+    assert "numbers" in load(tmp_path / "configs", text).topology.components

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 import sparkstorm as ss
-from sparkstorm.kafka import KafkaBolt, KafkaSink
-from sparkstorm.kafka.formats import writer_of
+from sparkstorm.errors import ConfigError, TopologyError
+from sparkstorm.kafka import KafkaBolt, KafkaSink, KafkaSpout
+from sparkstorm.kafka.formats import WithRecord, writer_of
 from sparkstorm.kafka.outgoing import RecordMaker, size_of
+from sparkstorm.spouts import IteratorSpout
 from sparkstorm.testing import FeederSpout, complete_topology
 
 
@@ -95,3 +97,91 @@ def test_a_size_covers_all_parts() -> None:
 def test_an_empty_topic_is_refused(kind: Any) -> None:
     with pytest.raises(ss.ConfigError, match="topic is empty"):
         kind("", bootstrap_servers="k:1")
+
+
+async def waits(*_: Any) -> bytes:
+    """Return a coroutine."""
+    return b""
+
+
+def yields(*_: Any) -> Any:
+    """Return a generator."""
+    yield b""
+
+
+def nothing() -> bytes:
+    """Take no arguments."""
+    return b""
+
+
+SELECTORS = ["topic", "value", "key", "headers", "partition", "timestamp"]
+
+
+def bolt_of(kind: Any, **more: Any) -> Any:
+    """Make a Kafka bolt or sink; nothing is connected."""
+    topics = {"topics": ["t"]} if kind is KafkaSink and "topic" in more else {}
+    return kind(**{"topic": "t", "bootstrap_servers": "nowhere:1", **topics, **more})
+
+
+@pytest.mark.parametrize("kind", [KafkaBolt, KafkaSink])
+@pytest.mark.parametrize("name", [*SELECTORS, "value_format", "key_format"])
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [(waits, "async function"), (yields, "has a yield"), (nothing, r"takes \(\), but is called")],
+)
+def test_a_function_that_would_not_work_is_refused(
+    kind: Any, name: str, function: Any, why: str
+) -> None:
+    """A coroutine or a generator would be written as its text."""
+    if (name, function) == ("headers", yields):
+        bolt_of(kind, headers=yields)  # headers are iterated over
+        return
+    with pytest.raises(ConfigError, match=why):
+        bolt_of(kind, **{name: function})
+
+
+@pytest.mark.parametrize("function", [waits, yields, nothing])
+def test_a_spout_refuses_readers_that_would_not_work(function: Any) -> None:
+    """With and without the record beside the bytes."""
+    for value in (function, WithRecord(function)):
+        with pytest.raises(ConfigError):
+            KafkaSpout("t", bootstrap_servers="nowhere:1", group="g", value=value)
+
+
+def test_work_that_nobody_awaits_is_not_written() -> None:
+    """A lambda hides the coroutine until it is called."""
+    why = made(maker_of(value=lambda tup: waits(tup), write_value=writer_of("string")), "k", 7)
+    assert "value returned a coroutine, which nobody awaits" in why
+
+
+@pytest.mark.parametrize("kind", [KafkaBolt, KafkaSink])
+@pytest.mark.parametrize("name", ["value", "key", "partition", "timestamp"])
+def test_a_field_that_no_stream_has_is_refused(kind: Any, name: str) -> None:
+    """When the topology is built, not with the first record."""
+    given = {"value": "n", name: "nope"}
+    builder = ss.TopologyBuilder()
+    builder.set_spout("in", FeederSpout("n long"))
+    builder.set_bolt("out", bolt_of(kind, **given)).shuffle_grouping("in")
+    with pytest.raises(TopologyError) as caught:
+        builder.create_topology()
+    assert caught.value.faults == (
+        f"bolt 'out': its {name} names the field 'nope', but the stream 'in' has the fields n",
+    )
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},  # 7 is no bytes
+        {"write_value": writer_of("json"), "value": lambda tup: {1, 2}},
+        {"partition": lambda tup: -1},
+        {"topic": lambda tup: ""},
+    ],
+)
+def test_a_record_that_cannot_be_written_is_given_up_at_once(more: Any) -> None:
+    """Another try would make the same record."""
+    builder = ss.TopologyBuilder()
+    builder.set_spout("in", IteratorSpout([("k", 7)], ["key", "value"]))
+    builder.set_bolt("show", Show(maker_of(**more))).shuffle_grouping("in")
+    statistics = complete_topology(builder.create_topology()).statistics
+    assert (statistics.given_up, statistics.retried) == (1, 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparkstorm import ConfigError, Split, Unreadable
+from sparkstorm import ConfigError, EmitError, Split, Unreadable
 from sparkstorm.kafka.cluster import Partition
 from sparkstorm.kafka.formats import reader_of, writer_of
 from sparkstorm.kafka.records import FIELDS, Shape, origin_of, wanted_ranges
@@ -147,5 +147,5 @@ def test_writers() -> None:
     assert [writer_of(name)(None) for name in ("bytes", "string", "json")] == [None] * 3
     assert writer_of("string")("é") == "é".encode()
     assert writer_of("json")({"a": ["é"]}) == '{"a":["é"]}'.encode()
-    with pytest.raises(TypeError, match="'x' is not bytes but str"):
+    with pytest.raises(EmitError, match="'x' is not bytes but str"):
         writer_of("bytes")("x")

@@ -1,5 +1,7 @@
 """Which settings of Spark a topology can run with."""
 
+import signal
+import subprocess
 from typing import Any
 
 import pytest
@@ -9,7 +11,8 @@ import sparkstorm as ss
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.driver.self_test import check_conf
-from sparkstorm.testing import LogSpout
+from sparkstorm.spark.driver.session import kill_with_group
+from sparkstorm.testing import PATIENCE_SECS, LogSpout
 
 
 class Keep(ss.StatefulBolt):
@@ -53,3 +56,12 @@ def test_spark_must_be_able_to_forget_outputs(name: str) -> None:
 def test_usual_settings_do(name: str) -> None:
     """Spark's default is to track."""
     check_conf(SparkConf(loadDefaults=False), PLANS[name])
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("leads", [False, True])
+def test_a_process_ends_whether_or_not_it_leads_a_group_yet(leads: bool) -> None:
+    """A signal may come between the fork of Spark's JVM and the group that the JVM makes."""
+    with subprocess.Popen(["sleep", "1000"], start_new_session=leads) as process:
+        kill_with_group(process.pid)
+        assert process.wait(PATIENCE_SECS) == -signal.SIGKILL

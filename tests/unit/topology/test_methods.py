@@ -254,3 +254,90 @@ def test_an_iterator_of_items_is_refused() -> None:
     """It could not be sent, and a second task would find nothing."""
     with pytest.raises(ConfigError, match="items is a generator, which can be gone through once"):
         IteratorSpout(yields())
+
+
+def missing(self: Any) -> None:
+    """Lack every argument."""
+
+
+def demanding(self: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> None:
+    """Ask for more than anyone gives."""
+
+
+def anything(self: Any, *args: Any, **named: Any) -> None:
+    """Take every call."""
+
+
+WITH_ARGUMENTS = {
+    Basic: "prepare execute",
+    Plain: "prepare execute",
+    Stateful: "init_state execute",
+    Windows: "execute_window",
+    Writer: "write",
+    Committer: "stage commit connect",
+    Hosted: "open ack fail",
+    Partitioned: "open plan read ack fail",
+}
+
+
+@pytest.mark.parametrize("method", [missing, demanding])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(kind, name) for kind, names in WITH_ARGUMENTS.items() for name in names.split()],
+)
+def test_a_method_with_other_parameters_is_refused(kind: type, name: str, method: Any) -> None:
+    """The fault says what the method takes, and what it is called with."""
+    faults = faults_of(with_method(kind, name, method))
+    assert f"component 'it': {name} takes (" in faults
+    assert "but is called with (" in faults
+
+
+@pytest.mark.parametrize(("kind", "name"), EVERY)
+def test_a_method_that_takes_anything_is_allowed(kind: type, name: str) -> None:
+    """Decorators and stand-ins often take any arguments."""
+    assert faults_of(with_method(kind, name, anything)) == ""
+
+
+def test_the_collector_that_a_basic_bolt_forgets_is_named() -> None:
+    """The commonest slip: the parameters of the other kind of bolt."""
+    basic = with_method(Basic, "execute", lambda self, tup: None)
+    assert "execute takes (tup), but is called with (tup, collector)" in faults_of(basic)
+    plain = with_method(Plain, "execute", lambda self, tup, collector: None)
+    assert "execute takes (tup, collector), but is called with (tup)" in faults_of(plain)
+
+
+def test_a_decorator_may_add_arguments() -> None:
+    """A wrapper counts, not the function that it wraps and calls with more arguments."""
+
+    def with_lookup(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def wrapper(self: Any, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+            function(self, tup, collector, {})
+
+        return wrapper
+
+    @with_lookup
+    def execute(self: Any, tup: Any, collector: Any, lookup: Any) -> None:
+        """Use the lookup."""
+
+    assert faults_of(with_method(Basic, "execute", execute)) == ""
+
+
+@pytest.mark.parametrize("kind", [staticmethod, functools.partialmethod])
+def test_static_methods_and_bound_arguments_count_right(kind: Any) -> None:
+    """The engine calls what the instance shows."""
+    assert faults_of(with_method(Basic, "execute", kind(lambda *given: None))) == ""
+
+
+def test_a_custom_grouping_with_other_parameters_is_refused() -> None:
+    """Groupings are called by the engine, too."""
+
+    class Odd(ss.CustomGrouping):
+        def choose_tasks(self, task: int) -> list[int]:  # type: ignore[override]
+            return [task]
+
+    builder = ss.TopologyBuilder()
+    builder.set_spout("rows", FixedSpout([["x"]], outputs="x string"))
+    builder.set_bolt("it", Basic()).custom_grouping("rows", Odd())
+    with pytest.raises(TopologyError, match="choose_tasks takes"):
+        builder.create_topology()

@@ -33,8 +33,8 @@ _MOST_FOLLOWED = 100
 class Chronicle:
     """Chooses the messages whose trees are traced, and keeps what becomes of them.
 
-    Traced are, up to a limit for each batch: further attempts of failed messages, messages whose
-    name contains a followed text, and the first message of each load of a few. Of a first attempt
+    Traced are, up to a limit: further attempts of failed messages, messages whose name or payload
+    contains a followed text, and a message of each spout task in each batch. Of a first attempt
     that fails the failure alone is kept; its next attempt is traced. Nothing here outlives the
     driver. Not thread-safe.
 
@@ -54,15 +54,19 @@ class Chronicle:
     # --- what people ask -------------------------------------------------------------------------
 
     def get(self, message: str) -> Kept | None:
+        """Return what is kept of a message, by its id."""
+        return self._kept.get(message)
+
+    def find(self, message: str) -> Kept | None:
         """Return what is kept of a message, by its id or its name; the newest of that name."""
-        found = self._kept.get(message)
-        if found is None:
-            named = (kept for kept in reversed(self._kept.values()) if kept.named.name == message)
-            found = next(named, None)
-        return found
+        named = (kept for kept in reversed(self._kept.values()) if kept.named.name == message)
+        return self._kept.get(message) or next(named, None)
 
     def follow(self, text: str, spout: str | None = None) -> None:
-        """Trace messages whose name contains a text, of one spout or of all."""
+        """Trace messages whose name or payload contains a text, of one spout or of all.
+
+        The payload is looked at by the readers, of all spouts.
+        """
         self._followed[text] = spout
         while len(self._followed) > _MOST_FOLLOWED:
             self._followed.pop(next(iter(self._followed)))
@@ -89,8 +93,9 @@ class Chronicle:
                 self._watched[root] = self._kept[named.id], attempt
         return tuple(RootRange(root, 1) for root in sorted(self._watched))
 
-    def take(self, reports: Iterable[Report]) -> None:
+    def take(self, plan: BatchPlan, reports: Sequence[Report]) -> None:
         """Take the tuples that the tasks of a committed batch have told of."""
+        self._watch_found(plan, reports)
         for report in reports:
             for root, node in report.traces:
                 watched = self._watched.get(root)
@@ -99,6 +104,14 @@ class Chronicle:
                     watched[1].add(node)
                     self._nodes += len(watched[1].nodes or ()) - before
         self._trim()
+
+    def _watch_found(self, plan: BatchPlan, reports: Iterable[Report]) -> None:
+        """Watch the messages that tasks have found by their payload."""
+        told = {root for report in reports for root, _ in report.traces} - self._watched.keys()
+        if told and self._followed:
+            for root, named in self._sources.named(np.array(sorted(told), np.uint64)).items():
+                attempt = self._keep(named).begin(plan.number, plan.time, named.attempt)
+                self._watched[root] = self._kept[named.id], attempt
 
     def end(self, verdicts: Verdicts, batch: int, now: float) -> None:
         """Note verdicts; the sources must still know the messages by their roots."""

@@ -42,7 +42,7 @@ class Inquiry:
     def kept(self, message: str) -> Kept | None:
         """Return what is kept of a message, by its id or its name."""
         with self.lock:
-            return self.chronicle.get(message)
+            return self.chronicle.find(message)
 
     def hurry(self, ids: Collection[str]) -> int:
         """Let messages that wait for a retry be tried in the next batch; return how many."""

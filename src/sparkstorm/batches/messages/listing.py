@@ -106,8 +106,9 @@ class Listing:
 
     def _groups(self) -> Iterator[Unfinished]:
         """Yield the unfinished messages; those that are open after their batch apart."""
+        is_any_open = self._ledger.open > 0
         for group in self._sources.unfinished():
-            if group.first is None or not len(group):
+            if not is_any_open or group.first is None or not len(group):
                 yield group
                 continue
             is_open = self._ledger.is_open(group.roots())

@@ -121,6 +121,9 @@ def _attempt(one: AttemptView) -> list[RenderableType]:
         parts.append(Text(indented(one.why)))
     if one.frame:
         parts.append(Text(indented(one.frame), style="cyan"))
+    parts += [
+        Text(indented(f"{line.component} │ {line.text}"), style="dim") for line in one.lines[:20]
+    ]
     if one.tree is not None:
         parts.append(_tree(one.tree.nodes))
     return parts

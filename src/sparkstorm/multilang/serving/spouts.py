@@ -27,6 +27,7 @@ class ServedSpout:
     def open(self) -> None:
         """Open the spout."""
         context = self._place.context
+        self._spout.context, self._spout.collector = context, self._collector
         self._spout.open(context.config, context, self._collector)
 
     def hear(self, message: ParentMessage) -> None:

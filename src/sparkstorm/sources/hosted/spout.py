@@ -74,6 +74,7 @@ class HostedSpout:
         self._config = plan.settings(component)
         self._policy = RetryPolicy.of(self._config)
         self._refused: deque[Refused] = deque()
+        self._hurried: deque[Hashable] = deque()
         self._keeper = secrets.token_hex(8)
         self._is_open = False
         self._at_rest = True
@@ -99,8 +100,9 @@ class HostedSpout:
         """Open the spout."""
         context = context_of(self._plan, self._component, self._task, self._clock)
         context.set_processes(KeeperClient(self._keeper, os.getpid()))
+        self.user.context, self.user.collector = context, HostedCollector(self)
         with opening(self._component):
-            run_method(self.user, "open", self._config, context, HostedCollector(self))
+            run_method(self.user, "open", self._config, context, self.user.collector)
         self._is_open = True
 
     def shut(self) -> None:
@@ -188,6 +190,18 @@ class HostedSpout:
             else:
                 self.emitted(original.values, msg_id, original.stream, original.direct)
         self._letters.write(letters)
+
+    def hurry(self, msg_ids: Sequence[Hashable]) -> int:
+        """Let messages be tried at once, on the spout's thread; return how many the spout heeds."""
+        if type(self.user).retry_now is Spout.retry_now:
+            return 0
+        self._hurried.extend(msg_ids)
+        return len(msg_ids)
+
+    def retry_hurried(self) -> None:
+        """Tell the spout which messages people want to be tried at once."""
+        while self._hurried:
+            run_method(self.user, "retry_now", self._hurried.popleft())
 
     def fail_refused(self) -> None:
         """Call the spout's fail for the messages that could not be sent."""

@@ -60,7 +60,7 @@ class HostedTask:
         self._loads = LoadMaker(plan, component, task, self._intake, self._spout.refuse)
         self._planned_bytes = MeanBytes()
         self.messages = HostedMessages(
-            component, task, self.owner, self._intake, self._window, self._spout.attempts
+            component, task, self.owner, self._intake, self._window, self._spout
         )
         """Names the task's messages."""
 
@@ -146,6 +146,7 @@ class HostedTask:
     def step(self, limit: int) -> bool:
         """Ask for messages once, if fewer than ``limit`` are pending; return whether any came."""
         self._spout.fail_refused()
+        self._spout.retry_hurried()
         if self.pending >= limit or self.waiting >= limit:
             return False
         before = self.waiting

@@ -6,11 +6,11 @@ from typing import final
 import numpy as np
 
 from sparkstorm.acking.ids import U64
-from sparkstorm.sources.blame import Attempts
 from sparkstorm.sources.hosted.intake import Intake
 from sparkstorm.sources.hosted.loads import PendingLoad
+from sparkstorm.sources.hosted.spout import HostedSpout
 from sparkstorm.sources.in_flight import InFlight
-from sparkstorm.sources.unfinished import MessageState, Named, Unfinished, message_name
+from sparkstorm.sources.unfinished import MessageState, Named, Unfinished, message_id, message_name
 
 __all__ = ["HostedMessages"]
 
@@ -25,7 +25,7 @@ class HostedMessages:
         owner: the task as ``component/index``.
         intake: has the messages that wait for a batch.
         window: has the messages in flight.
-        attempts: has the messages that failed.
+        spout: has the messages that failed.
     """
 
     def __init__(
@@ -35,14 +35,15 @@ class HostedMessages:
         owner: str,
         intake: Intake,
         window: InFlight[PendingLoad],
-        attempts: Attempts,
+        spout: HostedSpout,
     ) -> None:
         self._component = component
         self._task = task
         self._owner = owner
         self._intake = intake
         self._window = window
-        self._attempts = attempts
+        self._spout = spout
+        self._attempts = spout.attempts
 
     def unfinished(self) -> Iterator[Unfinished]:
         """Yield all messages; those of later attempts one by one, since each began when it did."""
@@ -88,8 +89,10 @@ class HostedMessages:
             )
 
     def hurry(self, ids: Collection[str], now: float) -> int:
-        """Return 0: the spout itself decides when it emits a failed message again."""
-        return 0
+        """Ask the spout to try failed messages at once; return how many it heeds."""
+        failed = [msg_id for msg_id, _ in self._attempts.resting()]
+        chosen = [one for one in failed if message_id(self._owner, message_name(one)) in ids]
+        return self._spout.hurry(chosen)
 
     def _since(self, load: PendingLoad, place: int) -> float:
         began = self._attempts.began(load.ids[place]) if load.attempt > 1 else None

@@ -33,6 +33,7 @@ __all__ = [
     "check_given",
     "is_local",
     "java_options",
+    "kill_with_group",
     "make_session",
     "query_session",
     "running_session",
@@ -156,8 +157,7 @@ def _launched(conf: SparkConf, streams: Mapping[str, Any]) -> SparkSession:
         return SparkSession(context)
     except KeyboardInterrupt:  # half a start is of no use to anybody
         for pid in _children() - others:
-            with suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
+            kill_with_group(pid)
         forget_gateway()
         raise
     except OSError as error:
@@ -168,6 +168,16 @@ def _launched(conf: SparkConf, streams: Mapping[str, Any]) -> SparkSession:
             f"for one ({error}): set spark.python.unix.domain.socket.dir, or Java's "
             "java.io.tmpdir, to a folder with a shorter path"
         ) from error
+
+
+def kill_with_group(pid: int) -> None:
+    """Kill a process, and all others of the group that it leads, if it leads one.
+
+    A process that has just been forked is not yet the leader of the group that it will make.
+    """
+    for kill in (os.kill, os.killpg):
+        with suppress(ProcessLookupError):
+            kill(pid, signal.SIGKILL)
 
 
 def _children() -> set[int]:

@@ -56,6 +56,10 @@ class _Emission:
         """End a batch: keep none of its tuples alive."""
         self.begin(Inbox.empty(), self._report)
 
+    def position(self) -> int:
+        """Return the position of the executing input; NO_PARENT outside of ``execute``."""
+        raise NotImplementedError
+
     def reset_timeout(self, tup: Tuple) -> None:
         """Start the time-out of the tuple's trees anew."""
         self._inbox.resets.append(self._mine(tup, "reset the time-out of"))
@@ -116,6 +120,10 @@ class BasicEmission(_Emission):
         self.rows: list[Any] = [] if box is None else box.rows
         self.ends: list[int] = [] if box is None else box.ends
 
+    def position(self) -> int:
+        """Return the position of the executing input; NO_PARENT outside of ``execute``."""
+        return self.current
+
     def emit(self, values: Sequence[Any], *, stream: str = DEFAULT_STREAM) -> None:
         """Emit a tuple, anchored to the input."""
         kind = type(values)
@@ -170,6 +178,10 @@ class BoltEmission(_Emission):
         self._anchors: tuple[Tuple, ...] = ()
         self._parent_of_anchors = NO_PARENT
         self._inputs = np.empty(0, np.int64)
+
+    def position(self) -> int:
+        """Return the position of the executing input; NO_PARENT after its ack, and outside."""
+        return NO_PARENT if self.input is None else self.input._index  # noqa: SLF001
 
     def emit(
         self,

@@ -95,6 +95,7 @@ class _Reader:
         bad, parents = parents[len(positions) :], parents[: len(positions)]
         notes = self._misfits(lineage, acked, bad, misfits.values())
         read = LoadRows.of(self._plan, load, columns, positions, parents)
+        self._dispatcher.trace(read.followed(self._batch, lineage))
         kept = np.flatnonzero(parents != EXCLUDED)
         if len(kept) < len(parents):
             read = read.take(kept)

@@ -5,10 +5,12 @@ from typing import final
 
 import numpy as np
 
-from sparkstorm.acking.lineage import Indexes
+from sparkstorm.acking.ids import U64
+from sparkstorm.acking.lineage import Indexes, Lineage
 from sparkstorm.components.spout import PartitionedSpout
 from sparkstorm.errors import InternalError
 from sparkstorm.metrics import skipped_in
+from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.columns import Column
 from sparkstorm.packets.load import Load
 from sparkstorm.packets.packet import Packet
@@ -16,6 +18,7 @@ from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.streams import Stream
 from sparkstorm.tasks.reading.splits import Gathered, Misfit, read_split
 from sparkstorm.tasks.routing import Tasks
+from sparkstorm.tasks.tracing import followed_rows
 
 __all__ = ["LoadRows", "gather", "skip_counters"]
 
@@ -59,6 +62,11 @@ class LoadRows:
     def direct_tasks(self) -> Tasks | None:
         """Return the tasks picked by the spout, for a direct stream."""
         return self.direct
+
+    def followed(self, batch: BatchInfo, lineage: Lineage) -> U64:
+        """Return the roots of messages whose payload has a followed text, ascending."""
+        numbers = self.parents[followed_rows(batch, self.made)]
+        return np.unique(lineage.roots[numbers[numbers >= 0]])
 
     def take(self, rows: Indexes) -> "LoadRows":
         """Return the rows at these positions."""

@@ -165,8 +165,8 @@ def free_ports(count: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
-def ask(host: str, port: int, request: bytes, most: int) -> bytes:
-    """Send a request and return the first bytes of the answer; empty if there is none."""
+def ask(host: str, port: int, request: bytes, most: int, end: bytes = b"") -> bytes:
+    """Send a request; return the answer up to its ``end`` or ``most`` bytes, empty if none."""
     with (
         contextlib.suppress(OSError),
         socket.create_connection((host, port), timeout=1.0) as link,
@@ -175,5 +175,7 @@ def ask(host: str, port: int, request: bytes, most: int) -> bytes:
         answer = b""
         while len(answer) < most and (piece := link.recv(most - len(answer))):
             answer += piece
+            if end and answer.endswith(end):
+                break
         return answer
     return b""

@@ -1,0 +1,14 @@
+"""Servers that the tests of a file share."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from sparkstorm.testing.servers import ElasticMQServer
+
+
+@pytest.fixture(scope="module")
+def elasticmq() -> Iterator[ElasticMQServer]:
+    """An ElasticMQ of this file."""
+    with ElasticMQServer() as server:
+        yield server
