@@ -1,10 +1,12 @@
 """Verdicts: how a message can end, and why it failed. Frozen values, JSON between processes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, final
 
 __all__ = ["Failure", "Reason"]
+
+_BRIEF_CHARS = 200
 
 
 class Reason(StrEnum):
@@ -41,6 +43,10 @@ class Failure:
     attempt: int = 1
     final: bool = False
     counted: bool = True
+
+    def in_brief(self) -> "Failure":
+        """Return the failure without its traceback, and with the beginning of a long message."""
+        return replace(self, message=self.message[:_BRIEF_CHARS], traceback="")
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON's types."""

@@ -32,12 +32,20 @@ _MODULE_PREFIX = "sparkstorm_file_"
 @final
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A topology, its default name, the folder of its modules, and its own settings."""
+    """A topology, its default name, the folder of its modules, and its own settings.
+
+    Attributes:
+        path: the file of the topology, if the target is a file.
+        expression: the Python that makes the topology from the module's names, with ``args`` for
+            the arguments; empty for YAML.
+    """
 
     topology: Topology
     name: str
     folder: Path
     settings: Mapping[str, Any] = field(default_factory=dict)
+    path: Path | None = None
+    expression: str = ""
 
 
 def load(target: str, args: Sequence[str] = ()) -> Loaded:
@@ -53,8 +61,9 @@ def load(target: str, args: Sequence[str] = ()) -> Loaded:
     place, _, name = target.partition(":")
     folder, module = _module_of(place)
     stem = Path(place).stem if _is_file(place) else place.rpartition(".")[2]
-    topology = _topology_of(module, name or "topology", target, list(args))
-    return Loaded(topology, _name_of(stem), folder)
+    topology, expression = _topology_of(module, name or "topology", target, list(args))
+    path = Path(place) if _is_file(place) else None
+    return Loaded(topology, _name_of(stem), folder, path=path, expression=expression)
 
 
 def _name_of(text: str) -> str:
@@ -78,7 +87,8 @@ def _load_yaml(path: Path, args: Sequence[str]) -> Loaded:
     flux = load_flux(path, properties)
     if flux.ignored:
         _logger.warning("settings of Storm without a use here: %s", ", ".join(flux.ignored))
-    return Loaded(flux.topology, _name_of(flux.name or path.stem), folder, flux.settings)
+    name = _name_of(flux.name or path.stem)
+    return Loaded(flux.topology, name, folder, flux.settings, path=path)
 
 
 def load_component(target: str, arguments: Mapping[str, Any]) -> Any:
@@ -163,14 +173,18 @@ def _import(name: str) -> ModuleType:
     return module
 
 
-def _topology_of(module: ModuleType, name: str, target: str, args: list[str]) -> Topology:
+def _topology_of(
+    module: ModuleType, name: str, target: str, args: list[str]
+) -> tuple[Topology, str]:
+    """Return the topology that a module names, and the expression that makes it."""
     if not hasattr(module, name):
         raise TopologyError(
             f"{target!r} defines no {name!r}: set {name} to what TopologyBuilder.create_topology() "
             f"returned, or define a function {name}() that returns it"
         )
-    found = getattr(module, name)
+    found, expression = getattr(module, name), name
     if not isinstance(found, Topology | TopologyBuilder) and callable(found):
+        expression += "(args)" if inspect.signature(found).parameters else "()"
         found = _call(found, name, target, args)
     elif args:
         raise TopologyError(
@@ -178,13 +192,14 @@ def _topology_of(module: ModuleType, name: str, target: str, args: list[str]) ->
             f"what is behind --"
         )
     if isinstance(found, TopologyBuilder):
+        expression += ".create_topology()"
         found = found.create_topology()
     if not isinstance(found, Topology):
         raise TopologyError(
             f"{name!r} of {target!r} is a {type(found).__name__}, not a topology: use what "
             f"TopologyBuilder.create_topology() returns"
         )
-    return found
+    return found, expression
 
 
 def _call(function: Callable[..., Any], name: str, target: str, args: list[str]) -> Any:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from sparkstorm._version import __version__, is_compiled
+from sparkstorm.cli.debug.app import EPILOG, debug
 from sparkstorm.cli.edge import edge
 from sparkstorm.cli.letters import app as letters_app
 from sparkstorm.cli.running.app import add_commands
@@ -263,6 +264,7 @@ def multilang(
 
 
 add_commands(app)
+app.command(epilog=EPILOG)(debug)
 app.add_typer(letters_app.app)
 app.add_typer(state_app.app)
 

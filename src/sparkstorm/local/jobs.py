@@ -1,6 +1,6 @@
 """The job of a batch in one process: the plan's stages, with packets handed from list to list."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias, final
 
 from sparkstorm.batches.job_result import JobResult
@@ -53,12 +53,20 @@ class LocalJobs:
     Args:
         plan: the topology's plan.
         stores: the state of an earlier run, if this run goes on with it.
+        open_store: returns the committed state of a task that is not among the stores, when the
+            task first runs.
     """
 
-    def __init__(self, plan: Plan, stores: dict[str, MemoryStore] | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        stores: dict[str, MemoryStore] | None = None,
+        open_store: Callable[[str], MemoryStore] | None = None,
+    ) -> None:
         self._plan = plan
         self._worker = Worker(plan)
         self._stores = {} if stores is None else stores
+        self._open_store = open_store or (lambda _: MemoryStore())
         self._runs = 0
         self._run = ""
 
@@ -117,5 +125,10 @@ class LocalJobs:
             partition=partition,
             batch=batch,
             attempt=f"{batch.number}.{self._runs}",
-            store=lambda namespace: self._stores.setdefault(namespace, MemoryStore()),
+            store=self._store_of,
         )
+
+    def _store_of(self, namespace: str) -> MemoryStore:
+        if namespace not in self._stores:
+            self._stores[namespace] = self._open_store(namespace)
+        return self._stores[namespace]

@@ -10,12 +10,15 @@ from sparkstorm.acking.lineage import Indexes
 from sparkstorm.acking.tally import RootRange
 from sparkstorm.components.spout import Split
 from sparkstorm.packets.load import Load
+from sparkstorm.verdicts import Failure
 
 __all__ = [
     "Outstanding",
     "PlannedLoad",
     "load_from_json",
     "load_to_json",
+    "outstanding_from_json",
+    "outstanding_to_json",
     "runs_of",
     "split_from_json",
     "split_to_json",
@@ -65,6 +68,7 @@ class Outstanding:
         attempt: the number of its next attempt.
         since: when the first attempt began, in seconds since 1970.
         width: above 0 for suspects (:mod:`sparkstorm.sources.blame`).
+        failure: why the messages wait, in brief; for people. None if they have not failed.
     """
 
     owner: str
@@ -72,6 +76,7 @@ class Outstanding:
     attempt: int
     since: float = 0.0
     width: int = 0
+    failure: Failure | None = None
 
     @property
     def messages(self) -> int:
@@ -114,6 +119,31 @@ def load_from_json(data: dict[str, Any]) -> PlannedLoad:
     rest = {name: data.pop(name) for name in ("partition", "attempt", "owner", "since")}
     load = Load(split=None if split is None else split_from_json(split), **data)
     return PlannedLoad(load=load, ids=ids, letters=letters, **rest)
+
+
+def outstanding_to_json(item: Outstanding) -> dict[str, Any]:
+    """Return an outstanding split as JSON values."""
+    return {
+        "owner": item.owner,
+        "split": split_to_json(item.split),
+        "attempt": item.attempt,
+        "since": item.since,
+        "width": item.width,
+        "failure": None if item.failure is None else item.failure.to_json(),
+    }
+
+
+def outstanding_from_json(data: dict[str, Any]) -> Outstanding:
+    """Build an outstanding split from :func:`outstanding_to_json`'s values."""
+    failure = data.get("failure")
+    return Outstanding(
+        owner=data["owner"],
+        split=split_from_json(data["split"]),
+        attempt=data["attempt"],
+        since=data["since"],
+        width=data["width"],
+        failure=None if failure is None else Failure.from_json(failure),
+    )
 
 
 def split_to_json(split: Split) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from sparkstorm.state.log import ChunkLog
 from sparkstorm.state.spaces.base import MemoryBase, StoredBase
 from sparkstorm.state.stores import ChunkStore
 
-__all__ = ["Item", "StandIn", "items_of", "items_of_entry"]
+__all__ = ["Item", "StandIn", "items_of", "items_of_entry", "items_of_task"]
 
 _SAFE_MODULES = {
     "sparkstorm.state.kept": {"Kept", "DELETED"},
@@ -92,6 +92,13 @@ def items_of(store: ChunkStore) -> Iterator[Item]:
     for space, entries in sorted(spaces.items()):
         for key, value in entries.items():
             yield from _items(space, key, value)
+
+
+def items_of_task(store: ChunkStore) -> Iterator[Item]:
+    """Read the whole content of a task's store: its chunks and its entries."""
+    yield from items_of(store)
+    for name, data in store.entries("key/"):
+        yield from items_of_entry(name, data)
 
 
 def items_of_entry(name: str, data: bytes) -> Iterator[Item]:

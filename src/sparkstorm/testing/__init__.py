@@ -1,6 +1,7 @@
 """Tools for testing topologies: without Spark, without real time, in this process.
 
-Start with :func:`complete_topology`: fixed input in, all emitted tuples out. Feed single messages
+Start with :func:`complete_topology`: fixed input in, all emitted tuples out. :func:`run_message`
+runs one message, as the tests of dead letters do. Feed single messages
 with :class:`FeederSpout` on a :class:`LocalRunner`; search for rare faults with :func:`simulate`.
 Real servers are in :mod:`sparkstorm.testing.servers`; the extra ``testing`` has their clients.
 """
@@ -10,6 +11,7 @@ from sparkstorm.testing.clock import ManualClock
 from sparkstorm.testing.faults import Faults
 from sparkstorm.testing.harness import Emitted, complete_topology
 from sparkstorm.testing.internal.witness import BrokenPromise
+from sparkstorm.testing.messages import MessageFailed, read_payload, run_message
 from sparkstorm.testing.shells import (
     BoltRun,
     check_shell_bolt,
@@ -27,6 +29,10 @@ __all__ = [
     "Emitted",
     "LocalRunner",
     "complete_topology",
+    # running one message
+    "MessageFailed",
+    "read_payload",
+    "run_message",
     # spouts and sinks
     "FeederSpout",
     "FixedSpout",

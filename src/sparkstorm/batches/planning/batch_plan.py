@@ -16,8 +16,8 @@ from sparkstorm.sources.planned import (
     PlannedLoad,
     load_from_json,
     load_to_json,
-    split_from_json,
-    split_to_json,
+    outstanding_from_json,
+    outstanding_to_json,
 )
 from sparkstorm.sources.source import Progress
 
@@ -128,16 +128,7 @@ class BatchPlan:
             "loads": [load_to_json(planned) for planned in self.loads],
             "sequences": dict(self.sequences),
             "cursors": dict(self.cursors),
-            "outstanding": [
-                {
-                    "owner": o.owner,
-                    "split": split_to_json(o.split),
-                    "attempt": o.attempt,
-                    "since": o.since,
-                    "width": o.width,
-                }
-                for o in self.outstanding
-            ],
+            "outstanding": [outstanding_to_json(item) for item in self.outstanding],
             "tries": dict(self.tries),
             "clean": self.clean,
             "settled": self.settled,
@@ -155,16 +146,7 @@ class BatchPlan:
             loads=tuple(load_from_json(item) for item in values["loads"]),
             sequences=values["sequences"],
             cursors=values["cursors"],
-            outstanding=tuple(
-                Outstanding(
-                    owner=o["owner"],
-                    split=split_from_json(o["split"]),
-                    attempt=o["attempt"],
-                    since=o["since"],
-                    width=o["width"],
-                )
-                for o in values["outstanding"]
-            ),
+            outstanding=tuple(outstanding_from_json(item) for item in values["outstanding"]),
             tries=values["tries"],
             clean=values["clean"],
             settled=values["settled"],

@@ -60,6 +60,9 @@ def letter_page(letter: DeadLetter) -> RenderableType:
         for name, value in letter.payload.items():
             payload.add_row(Text(visible(name)), Text(visible(repr(value))))
         parts.append(payload)
+    if letter.replayable:
+        hint = f"\nstop where it fails: sparkstorm debug {letter.id[:_ID_CHARS]} TOPOLOGY.py"
+        parts.append(Text(hint, style="dim"))
     if not letter.replayable and letter.payload is not None:
         parts.append(Text("It cannot be replayed: some values could not be written as JSON."))
     return Group(*parts)

@@ -277,9 +277,23 @@ class PartitionedTask:
             run_method(self._spout, "fail", split, positions, failure)
 
     def _wait(
-        self, split: Split, attempt: int, since: float, due: float, *, width: int = 0
+        self,
+        split: Split,
+        attempt: int,
+        since: float,
+        due: float,
+        *,
+        width: int = 0,
+        failure: Failure | None = None,
     ) -> None:
-        item = Outstanding(owner=self.owner, split=split, attempt=attempt, since=since, width=width)
+        item = Outstanding(
+            owner=self.owner,
+            split=split,
+            attempt=attempt,
+            since=since,
+            width=width,
+            failure=None if failure is None else failure.in_brief(),
+        )
         self._retries.add(item, due)
 
     def _retry(self, verdicts: LoadVerdicts[Piece], now: float) -> list[GivenUp]:
@@ -307,7 +321,8 @@ class PartitionedTask:
                 continue
             places = (way.roots - np.uint64(first)).astype(np.int64).tolist()
             attempt = piece.attempt + failure.counted
-            self._wait(piece.split.narrow(places), attempt, piece.since, now + wait)
+            waiting = piece.split.narrow(places)
+            self._wait(waiting, attempt, piece.since, now + wait, failure=failure)
         return given_up
 
     def _bury(self, given_up: Sequence[GivenUp], now: float) -> None:
@@ -315,7 +330,8 @@ class PartitionedTask:
         done, later = self._letters.write(given_up)
         for one in later:
             pause = self._policy.pause(attempt=one.attempt, key=one.positions[0])
-            self._wait(one.split.narrow(one.positions), one.attempt, one.since, now + pause)
+            waiting = one.split.narrow(one.positions)
+            self._wait(waiting, one.attempt, one.since, now + pause, failure=one.failure)
         for one, _ in done:
             self.given_up += len(one.group)
             positions = ranges_of(np.array(one.positions, np.int64))

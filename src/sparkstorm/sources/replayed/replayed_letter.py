@@ -10,7 +10,7 @@ from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.sources.packing import encode_rows
 from sparkstorm.texts.logs import logger_of
 
-__all__ = ["LetterReader", "ReplayedLetter"]
+__all__ = ["LetterReader", "MisfitError", "ReplayedLetter"]
 
 _logger = logger_of("sparkstorm.dead_letters")
 
@@ -58,27 +58,35 @@ class LetterReader:
     def read(self, letter: DeadLetter, places: Places | None = None) -> ReplayedLetter | None:
         """Return a letter as a message of the topology, or say why it cannot be and return None."""
         try:
-            return self._as_message(letter, places)
-        except (_MisfitError, CoderError) as error:
+            return self.message(letter, places)
+        except MisfitError as error:
             _logger.error("dead letter %s cannot be replayed, it stays: %s", letter.id, error)
             return None
 
-    def _as_message(self, letter: DeadLetter, places: Places | None) -> ReplayedLetter:
+    def message(self, letter: DeadLetter, places: Places | None = None) -> ReplayedLetter:
+        """Return a letter as a message of the topology.
+
+        Raises:
+            MisfitError: the letter does not fit the topology.
+        """
         key = StreamKey(letter.spout, letter.stream)
         tasks = self._plan.tasks.get(letter.spout)
         if tasks is None or letter.spout not in self._spouts:
-            raise _MisfitError(f"the topology has no spout {letter.spout!r} any more")
+            raise MisfitError(f"the topology has no spout {letter.spout!r} any more")
         if letter.stream not in self._plan.spec(letter.spout).streams:
-            raise _MisfitError(f"the spout has no stream {letter.stream!r} any more")
+            raise MisfitError(f"the spout has no stream {letter.stream!r} any more")
         stream, payload = self._plan.stream(key), letter.payload
         if payload is None or not letter.replayable:
-            raise _MisfitError(
+            raise MisfitError(
                 letter.note or "its payload holds values that cannot be written as JSON"
             )
         if set(stream.names) != set(payload):
-            raise _MisfitError(f"the stream has other fields now: {', '.join(stream.names)}")
+            raise MisfitError(f"the stream has other fields now: {', '.join(stream.names)}")
         row = tuple(payload[name] for name in stream.names)
-        encode_rows(stream, [row])
+        try:
+            encode_rows(stream, [row])
+        except CoderError as error:
+            raise MisfitError(str(error)) from error
         direct = self._direct(letter) if stream.direct else None
         return ReplayedLetter(letter, places, tasks[letter.task % len(tasks)], row, direct)
 
@@ -86,9 +94,9 @@ class LetterReader:
         component, index = letter.direct or ("", 0)
         tasks = self._plan.tasks.get(component)
         if tasks is None or index >= len(tasks):
-            raise _MisfitError(f"the task {index} of {component!r} that it went to is gone")
+            raise MisfitError(f"the task {index} of {component!r} that it went to is gone")
         return tasks[index]
 
 
-class _MisfitError(Exception):
+class MisfitError(Exception):
     """A letter does not fit this topology."""

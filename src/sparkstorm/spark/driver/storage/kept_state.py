@@ -53,6 +53,21 @@ class StateReader:
             for name, data in self._read("entries", f"{component}/{index}/", ends):
                 yield index, name, data
 
+    def task(self, component: str, index: int, *, has_entries: bool) -> MemoryStore:
+        """Return the whole state of one task, committed, as the task itself would load it.
+
+        Args:
+            component: the task's component.
+            index: the task's number within its component, from 0.
+            has_entries: whether the component keeps entries beside chunks.
+        """
+        store = MemoryStore()
+        for variable in ("chunks", "entries") if has_entries else ("chunks",):
+            for name, data in self._read(variable, f"{component}/{index}/", ("",)):
+                store.put(name, data)
+        store.commit()
+        return store
+
     def _read(
         self, variable: str, namespace: str, ends: Sequence[str]
     ) -> Iterator[tuple[str, bytes]]:
