@@ -46,12 +46,8 @@ class PostgresSink(CommitterBolt):
     ) -> None:
         if not statement and type(self).apply is PostgresSink.apply:
             raise ConfigError("PostgresSink has nothing to do: give a statement, or override apply")
-<<<<<<< HEAD:src/sparkstorm/postgres/sink.py
-        self._dsn = dsn if callable(dsn) else checked(dsn, "PostgresSink")
-=======
         check_function("dsn", dsn)
-        self._dsn = dsn if callable(dsn) else _checked(dsn)
->>>>>>> t-sqs:src/sparkstorm/postgres.py
+        self._dsn = dsn if callable(dsn) else checked(dsn, "PostgresSink")
         self._statement = statement
         self._transactions = transactions
         self._connection: psycopg.Connection[Any] | None = None
