@@ -69,6 +69,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "spouts",
         "bolts",
         "kafka",
+        "postgres",
         "queues",
         "multilang",
         "flux",

@@ -238,18 +238,18 @@ def _names(table: QueueTable, kinds: Mapping[str, str]) -> dict[str, sql.Composa
     body: sql.Composable = sql.Identifier(table.body)
     if kinds[table.body] != "bytea":
         body = sql.SQL("convert_to({}::text, 'UTF8')").format(body)
-    order = [sql.SQL("{} DESC NULLS LAST").format(sql.Identifier(table.priority))] * bool(
-        table.priority
-    )
-    undone = sql.SQL("AND {} IS NULL").format(sql.Identifier(table.done or ""))
+    order: list[sql.Composable] = [sql.Identifier(table.id)]
+    if table.priority:
+        order.insert(0, sql.SQL("{} DESC NULLS LAST").format(sql.Identifier(table.priority)))
+    done = sql.Identifier(table.done or table.id)  # without such a column, no statement names it
     return {
         "table": sql.Identifier(*table.parts),
         "id": sql.Identifier(table.id),
         "body": body,
         "locked_until": sql.Identifier(table.locked_until),
         "attempts": sql.Identifier(table.attempts),
-        "done": sql.Identifier(table.done or ""),
-        "undone": undone if table.done else sql.SQL(""),
-        "order": sql.SQL(", ").join([*order, sql.Identifier(table.id)]),
+        "done": done,
+        "undone": sql.SQL("AND {} IS NULL").format(done) if table.done else sql.SQL(""),
+        "order": sql.SQL(", ").join(order),
         "type": sql.SQL(kinds[table.id]),  # a type's name from the catalogue
     }

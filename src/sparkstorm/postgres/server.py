@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import final
 
+from sparkstorm.components.functions import check_function
 from sparkstorm.errors import ConfigError
 from sparkstorm.postgres.address import checked, conninfo
 
@@ -28,6 +29,7 @@ class Postgres:
     timeout_secs: float = 8.0
 
     def __post_init__(self) -> None:
+        check_function("dsn", self.address)
         if not callable(self.address):
             object.__setattr__(self, "address", checked(self.address, "PostgresQueueSpout"))
         if not self.timeout_secs > 0:

@@ -3,8 +3,9 @@
 They need an extra: ``pip install 'sparkstorm[redis]'``.
 """
 
+from sparkstorm.queues.redis.bolt import RedisStreamBolt
 from sparkstorm.queues.redis.queue import RedisStreamQueue
 from sparkstorm.queues.redis.server import Redis
 from sparkstorm.queues.redis.spout import RedisStreamSpout
 
-__all__ = ["Redis", "RedisStreamQueue", "RedisStreamSpout"]
+__all__ = ["Redis", "RedisStreamBolt", "RedisStreamQueue", "RedisStreamSpout"]

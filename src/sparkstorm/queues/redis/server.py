@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import final
 from urllib.parse import urlsplit
 
+from sparkstorm.components.functions import check_function
 from sparkstorm.errors import ConfigError, EnvironmentFault
 from sparkstorm.queues.queue import QueueLostError
 from sparkstorm.texts.credentials import Secret, untold
@@ -62,6 +63,7 @@ class Redis:
     timeout_secs: float = 8.0
 
     def __post_init__(self) -> None:
+        check_function("url", self.url)
         if not callable(self.url):
             object.__setattr__(self, "url", _checked(self.url))
         if not self.timeout_secs > 0:

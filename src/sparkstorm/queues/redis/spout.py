@@ -21,8 +21,9 @@ class RedisStreamSpout(QueueSpout):
     that has died go to the others after ``lease_secs``. Needs Redis 6.2 or newer.
 
     Args:
-        server: the URL, or a :class:`Redis`.
         stream: the stream's key.
+        url: ``redis://user:password@host:port/database``, ``rediss://`` for TLS, or a function that
+            returns the URL, called where the connection is made. Never shown with its password.
         group: the consumer group.
         field: the field of an entry that is decoded. An entry without the field becomes a dead
             letter. ``WithDelivery`` sees all fields in ``delivery.attributes["fields"]``.
@@ -31,22 +32,26 @@ class RedisStreamSpout(QueueSpout):
         lease_secs: an entry whose consumer is silent for so long goes to another.
         delete: whether acked entries are deleted from the stream. Other groups of the stream do
             not get them.
+        timeout_secs: a connection whose server does not answer for so long counts as lost.
         options: those of :class:`~sparkstorm.queues.spout.QueueSpout`.
 
-    >>> RedisStreamSpout("redis://localhost", "orders", group="enrich", decode="json")
+    >>> RedisStreamSpout("orders", url="redis://localhost", group="enrich", decode="json")
     RedisStreamSpout('orders', group='enrich')
     """
 
+    _queue: RedisStreamQueue | None = None
+
     def __init__(
         self,
-        server: str | Redis,
         stream: str,
         *,
+        url: str | Callable[[], str],
         group: str,
         field: str = "body",
         start: str | None = None,
         lease_secs: float = 60.0,
         delete: bool = False,
+        timeout_secs: float = 8.0,
         fields: str = "body",
         decode: Decoder = "string",
         max_pending: int | None = None,
@@ -60,26 +65,17 @@ class RedisStreamSpout(QueueSpout):
         )
         if not isinstance(decode, WithDelivery):
             self._decoder = WithDelivery(_FieldReader(field, decode))
-        self._server = Redis(url=server) if isinstance(server, str) else server
+        self._server = Redis(url=url, timeout_secs=timeout_secs)
         self._stream = stream
         self._group = group
-        self._new_queue: Callable[[str], RedisStreamQueue] = lambda consumer: RedisStreamQueue(
-            self._server,
-            stream,
-            group,
-            consumer,
-            field=field,
-            lease_secs=lease_secs,
-            start=start,
-            delete=delete,
-        )
-        self._new_queue("-")  # finds mistakes where the spout is made
-        self._queue: RedisStreamQueue | None = None
+        self._lease_secs = lease_secs
+        self._options: dict[str, Any] = {"field": field, "start": start, "delete": delete}
+        self._queue_for("-")  # finds mistakes where the spout is made
 
     def make_queue(self, config: Config, context: TaskContext) -> Queue:
         """Return the task's own consumer."""
         consumer = f"{context.topology}/{context.component}/{context.task_index}"
-        self._queue = self._new_queue(consumer)
+        self._queue = self._queue_for(consumer)
         return self._queue
 
     def next_tuple(self) -> None:
@@ -93,6 +89,16 @@ class RedisStreamSpout(QueueSpout):
     def trimmed(self) -> int:
         """How many entries were trimmed, or deleted, before this task acked them."""
         return 0 if self._queue is None else self._queue.trimmed
+
+    def _queue_for(self, consumer: str) -> RedisStreamQueue:
+        return RedisStreamQueue(
+            self._server,
+            self._stream,
+            self._group,
+            consumer,
+            lease_secs=self._lease_secs,
+            **self._options,
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._stream!r}, group={self._group!r})"
