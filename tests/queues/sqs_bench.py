@@ -38,7 +38,7 @@ class SQSBench(QueueBench):
             endpoint_url=self.server.url,
             region_name=REGION,
             credentials=KEYS,
-            visibility_secs=self.lease_secs,
+            visibility_secs=int(self.lease_secs or 30),
             poll_secs=1,
             decode=decode,
             max_pending=max_pending,

@@ -3,13 +3,20 @@
 import hashlib
 import itertools
 from collections import deque
-from collections.abc import Hashable
-from typing import final
+from typing import NamedTuple, final
 
-__all__ = ["Identities"]
+__all__ = ["Identities", "ItemName"]
 
 _KNOWN_AGAIN_SECS = 60.0
 """So long after a loss of connections their items are known again; then equal items are new."""
+
+
+class ItemName(NamedTuple):
+    """An item's server, a digest of its content, and a number of its own."""
+
+    server: str
+    digest: str
+    number: int
 
 
 @final
@@ -22,10 +29,10 @@ class Identities:
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
-        self._lost: dict[tuple[str, str], deque[Hashable]] = {}
+        self._lost: dict[tuple[str, str], deque[ItemName]] = {}
         self._until = 0.0
 
-    def name(self, server: str, body: bytes, now: float) -> Hashable:
+    def name(self, server: str, body: bytes, now: float) -> ItemName:
         """Return the name of an item that was just opened."""
         if now > self._until:
             self._lost.clear()
@@ -33,10 +40,9 @@ class Identities:
         known = self._lost.get((server, digest))
         if known:
             return known.popleft()
-        return (server, digest, next(self._numbers))
+        return ItemName(server, digest, next(self._numbers))
 
-    def lose(self, message_id: Hashable, now: float) -> None:
+    def lose(self, item: ItemName, now: float) -> None:
         """Note that the connection of an open item is gone."""
-        server, digest, _ = message_id  # type: ignore[misc, attr-defined]
-        self._lost.setdefault((server, digest), deque()).append(message_id)
+        self._lost.setdefault((item.server, item.digest), deque()).append(item)
         self._until = now + _KNOWN_AGAIN_SECS

@@ -2,7 +2,6 @@
 
 import socket
 import time
-from collections.abc import Hashable
 from typing import final
 
 from sparkstorm.errors import EnvironmentFault
@@ -21,12 +20,10 @@ class Link:
 
     Attributes:
         server: the server's address, ``host:port``.
-        message_id: the open item's name; None without an open item.
     """
 
     def __init__(self, server: str) -> None:
         self.server = server
-        self.message_id: Hashable = None
         self._deadline = 0.0
         self._buffer = b""
         host, _, port = server.rpartition(":")
@@ -91,7 +88,6 @@ class Link:
                 raise self.late()
             self.read()
         self.answer()
-        self.message_id = None
 
     def late(self) -> QueueLostError:
         """Return the error of a server that does not answer."""

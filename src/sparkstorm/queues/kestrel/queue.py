@@ -6,13 +6,13 @@ import time
 from collections.abc import Collection, Sequence
 from typing import final
 
-from sparkstorm.queues.kestrel.identities import Identities
+from sparkstorm.queues.kestrel.identities import Identities, ItemName
 from sparkstorm.queues.kestrel.link import Link
 from sparkstorm.queues.queue import Delivery, Lease, QueueLostError
 
 __all__ = ["KestrelQueue"]
 
-_WAIT_MS = 1000
+_WAIT_MS = 500
 """How long a server waits for an item before it answers that there is none."""
 
 _REJOIN_SECS = 5.0
@@ -41,7 +41,7 @@ class KestrelQueue:
         self._identities = Identities()
         self._idle: dict[str, list[Link]] = {}
         self._asked: set[Link] = set()
-        self._open: dict[Lease, Link] = {}
+        self._open: dict[Lease, tuple[Link, ItemName]] = {}
         self._in_doubt: set[Lease] = set()
         self._at_once: dict[str, int] = {}
         self._leases = itertools.count(1)
@@ -99,17 +99,25 @@ class KestrelQueue:
         return []
 
     def give_back(self, leases: Collection[Lease]) -> None:
-        """Abort items: they are the first to be handed out again."""
-        # The newest first: each goes to the front, so the oldest is first in the end.
-        self._end(list(leases)[::-1], "abort")
+        """Abort items: they are the first to be handed out again.
+
+        Questions under way are answered first: else they would get the very items that go back.
+        """
+        late: list[Lease] = []
+        while self._asked:
+            late += [one.lease for link in self._answered(1.0) for one in self._opened(link)]
+        # The newest first, one by one: each goes to the front, so the oldest is first in the end.
+        for lease in [*leases, *late][::-1]:
+            self._end([lease], "abort")
 
     def close(self) -> None:
         """Close all connections; items whose deletion is in doubt are not known again."""
         now = time.monotonic()
-        for lease, link in self._open.items():
+        for lease, (link, item) in self._open.items():
+            link.close()
             if lease not in self._in_doubt:
-                self._identities.lose(link.message_id, now)
-        for link in [*self._asked, *self._open.values(), *itertools.chain(*self._idle.values())]:
+                self._identities.lose(item, now)
+        for link in itertools.chain(self._asked, *self._idle.values()):
             link.close()
         self._idle, self._asked, self._open = {}, set(), {}
         self._in_doubt.clear()
@@ -178,14 +186,14 @@ class KestrelQueue:
             return []
         self._at_once[link.server] = min(self._at_once[link.server] * 2, _MOST_AT_ONCE)
         lease = next(self._leases)
-        link.message_id = self._identities.name(link.server, body, time.monotonic())
-        self._open[lease] = link
+        item = self._identities.name(link.server, body, time.monotonic())
+        self._open[lease] = link, item
         attributes = {"server": link.server}
-        return [Delivery(message_id=link.message_id, lease=lease, body=body, attributes=attributes)]
+        return [Delivery(message_id=item, lease=lease, body=body, attributes=attributes)]
 
     def _end(self, leases: Collection[Lease], how: str) -> None:
         """Send all commands, then hear all answers."""
-        links = [self._open[lease] for lease in leases]
+        links = [self._open[lease][0] for lease in leases]
         for link in links:
             link.get(f"{self._queue}/{how}")
         for lease, link in zip(leases, links, strict=True):

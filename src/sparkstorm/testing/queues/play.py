@@ -47,6 +47,7 @@ class SpoutPlay:
         )
 
     def __enter__(self) -> Self:
+        self.spout.collector = self
         self.spout.open(self._config, self._context, self)
         return self
 

@@ -1,7 +1,6 @@
 """An ElasticMQ for tests: a server that speaks the protocol of Amazon's SQS."""
 
 import json
-import signal
 from typing import final
 
 from sparkstorm.java import find_java
@@ -38,18 +37,6 @@ class ElasticMQServer(ServerProcess):
     def url(self) -> str:
         """The endpoint for SQS clients."""
         return f"http://{self.address}"
-
-    def freeze(self) -> None:
-        """Stop answering, with all connections open."""
-        self._signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Go on after :meth:`freeze`."""
-        self._signal(signal.SIGCONT)
-
-    def _signal(self, how: signal.Signals) -> None:
-        if self._process is not None:
-            self._process.send_signal(how)
 
     def _command(self) -> list[str]:
         config, data = self._folder / "elasticmq.conf", self._folder / "data"

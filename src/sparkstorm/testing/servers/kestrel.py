@@ -1,6 +1,5 @@
 """A Kestrel for tests: the queue server that Storm's first spouts read from."""
 
-import signal
 import sys
 from pathlib import Path
 from typing import final
@@ -40,18 +39,6 @@ class KestrelServer(ServerProcess):
         """Return the answer to ``stats``: ``queue_<name>_items`` and more."""
         lines = self._ask(b"stats\r\n", b"END\r\n").decode().splitlines()
         return dict(line.split(" ", 2)[1:] for line in lines if line.startswith("STAT "))
-
-    def freeze(self) -> None:
-        """Stop answering, with all connections open."""
-        self._signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Go on after :meth:`freeze`."""
-        self._signal(signal.SIGCONT)
-
-    def _signal(self, how: signal.Signals) -> None:
-        if self._process is not None:
-            self._process.send_signal(how)
 
     def _ask(self, request: bytes, end: bytes) -> bytes:
         return ask("127.0.0.1", self._port, request, 1 << 20, end=end)

@@ -110,7 +110,7 @@ class Server:
     ) -> bytes:
         match [word.lower() for word in words[:1]] + words[1:]:
             case ["get", key]:
-                return await self._get(key, held)
+                return await self._get(key, reader, held)
             case ["set", key, _, _, size]:
                 body = await reader.readexactly(int(size))
                 await reader.readexactly(2)
@@ -127,7 +127,9 @@ class Server:
                 return f"VERSION {_VERSION}\r\n".encode()
         return b"ERROR\r\n"
 
-    async def _get(self, key: str, held: dict[str, tuple[int, bytes]]) -> bytes:
+    async def _get(
+        self, key: str, reader: asyncio.StreamReader, held: dict[str, tuple[int, bytes]]
+    ) -> bytes:
         name, *options = key.split("/")
         queue, wait_secs = self._queue(name), 0.0
         for option in options:
@@ -139,7 +141,7 @@ class Server:
                 return _END
         if name in held and "peek" not in options:
             return b"CLIENT_ERROR Close current item first\r\n"
-        if not await queue.first(wait_secs):
+        if not await queue.first(wait_secs) or reader.at_eof():  # nobody may wait any longer
             return _END
         item = queue.ready[0]
         if "peek" not in options:
