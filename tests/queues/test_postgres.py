@@ -1,21 +1,19 @@
 """A table as a queue: the suite of all queues on a real PostgreSQL, and troubles of its own."""
 
-import os
-import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from sparkstorm.errors import ConfigError, EnvironmentFault
-from sparkstorm.postgres import PostgresQueueSpout, QueueTable, queue_ddl
+from sparkstorm.postgres import PostgresQueueSpout, QueueTable
 from sparkstorm.postgres.queue import PostgresQueue
 from sparkstorm.postgres.server import Postgres
-from sparkstorm.queues import QueueLostError, QueueSpout
+from sparkstorm.queues import QueueLostError
 from sparkstorm.testing.queues import QueueBench, QueueConformance
 from sparkstorm.testing.servers import PostgresServer
+from tests.queues.postgres_bench import JOBS, PostgresBench, make_table, run
 
 try:
     import psycopg
@@ -27,84 +25,16 @@ pytestmark = pytest.mark.e2e
 LEASE_SECS = 1.0
 
 
-@pytest.fixture(scope="module")
-def server(started: Callable[[PostgresServer], PostgresServer]) -> Iterator[PostgresServer]:
-    """One server for all tests of the file; each test makes its table."""
-    with started(PostgresServer()) as found:
-        yield found
-
-
-def run(server: PostgresServer, statement: Any, *values: Any) -> list[tuple[Any, ...]]:
-    """Run a statement in a connection of its own."""
-    with psycopg.connect(server.dsn, autocommit=True) as connection:
-        cursor = connection.execute(statement, values or None)
-        return cursor.fetchall() if cursor.description else []
-
-
-def make_table(server: PostgresServer, table: QueueTable) -> None:
-    """Make the table anew."""
-    run(server, 'DROP SCHEMA IF EXISTS "q" CASCADE')
-    run(server, 'CREATE SCHEMA "q"')
-    run(server, queue_ddl(table))
-
-
-class PostgresBench(QueueBench):
-    """A table of the printed statements."""
-
-    lease_secs = LEASE_SECS
-    ordered = True
-
-    def __init__(self, server: PostgresServer, table: QueueTable) -> None:
-        self.server = server
-        self.table = table
-        make_table(server, table)
-
-    def spout(self, *, decode: Any = "string", max_pending: int | None = None) -> QueueSpout:
-        return PostgresQueueSpout(
-            self.table,
-            dsn=self.server.dsn,
-            lease_secs=LEASE_SECS,
-            timeout_secs=2,
-            decode=decode,
-            max_pending=max_pending,
-        )
-
-    def send(self, bodies: Sequence[bytes]) -> None:
-        for body in bodies:
-            run(self.server, "INSERT INTO q.jobs (body) VALUES (%s)", body)
-
-    def counts(self) -> tuple[int, int]:
-        ((pending, total),) = run(
-            self.server,
-            "SELECT count(*) FILTER (WHERE locked_until > clock_timestamp()), count(*)"
-            f" FROM q.jobs WHERE NOT ({done})",
-        )
-        return total - pending, pending
-
-    def stop(self) -> None:
-        self.server.kill()
-
-    def start(self) -> None:
-        self.server.start()
-
-    def freeze(self) -> None:
-        self._signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        self._signal(signal.SIGCONT)
-
-    def _signal(self, how: signal.Signals) -> None:
-        pid = self.server._process.pid  # type: ignore[union-attr]
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        for each in [pid, *map(int, children)]:
-            os.kill(each, how)
+@pytest.fixture
+def server(postgres: PostgresServer) -> PostgresServer:
+    """The server of this file."""
+    return postgres
 
 
 class TestPostgresTable(QueueConformance):
     """PostgreSQL keeps the promises of all queues."""
 
     server: ClassVar[PostgresServer]
-    table: ClassVar[QueueTable] = QueueTable(name="q.jobs")
 
     @pytest.fixture(autouse=True)
     def _with_server(self, server: PostgresServer) -> None:
@@ -112,10 +42,7 @@ class TestPostgresTable(QueueConformance):
 
     @contextmanager
     def bench(self) -> Iterator[QueueBench]:
-        yield PostgresBench(self.server, self.table)
-
-
-JOBS = QueueTable(name="q.jobs")
+        yield PostgresBench(self.server, LEASE_SECS)
 
 
 def queue_of(server: PostgresServer, table: QueueTable = JOBS, **options: Any) -> PostgresQueue:

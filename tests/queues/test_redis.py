@@ -1,8 +1,6 @@
 """Redis Streams: the suite of all queues on a real Redis, and Redis's own troubles."""
 
-import os
-import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -11,7 +9,7 @@ import pytest
 import sparkstorm as ss
 from sparkstorm.config import Config
 from sparkstorm.errors import ConfigError, EnvironmentFault
-from sparkstorm.queues import QueueLostError, QueueSpout
+from sparkstorm.queues import QueueLostError
 from sparkstorm.queues.redis import (
     Redis,
     RedisStreamBolt,
@@ -22,17 +20,17 @@ from sparkstorm.testing import FeederSpout, LocalRunner
 from sparkstorm.testing.queues import QueueBench, QueueConformance, SpoutPlay
 from sparkstorm.testing.servers import RedisServer
 from sparkstorm.testing.waiting import wait_until
+from tests.queues.redis_bench import RedisBench, client_of
 
 pytestmark = pytest.mark.e2e
 
 LEASE_SECS = 1.0
 
 
-@pytest.fixture(scope="module")
-def server(started: Callable[[RedisServer], RedisServer]) -> Iterator[RedisServer]:
-    """One server for all tests of the file; each test empties it."""
-    with started(RedisServer()) as found:
-        yield found
+@pytest.fixture
+def server(redis: RedisServer) -> RedisServer:
+    """The server of this file."""
+    return redis
 
 
 @pytest.fixture
@@ -43,61 +41,9 @@ def client(server: RedisServer) -> Iterator[Any]:
         yield found
 
 
-def client_of(server: RedisServer) -> Any:
-    """Return a client without a connection, for ``with``."""
-    return Redis(url=server.url).client("test")
-
-
 def queue_of(server: RedisServer, consumer: str = "a", **options: Any) -> RedisStreamQueue:
     options = {"lease_secs": LEASE_SECS, "start": "0", **options}
     return RedisStreamQueue(Redis(url=server.url), "s", "g", consumer, **options)
-
-
-class RedisBench(QueueBench):
-    """A stream with one group."""
-
-    lease_secs = LEASE_SECS
-    ordered = True
-
-    def __init__(self, server: RedisServer) -> None:
-        self.server = server
-
-    def spout(self, *, decode: Any = "string", max_pending: int | None = None) -> QueueSpout:
-        return RedisStreamSpout(
-            "s",
-            url=self.server.url,
-            timeout_secs=2,
-            group="g",
-            start="0",
-            lease_secs=LEASE_SECS,
-            delete=True,
-            decode=decode,
-            max_pending=max_pending,
-        )
-
-    def send(self, bodies: Sequence[bytes]) -> None:
-        with client_of(self.server) as client:
-            for body in bodies:
-                client.execute_command("XADD", "s", "*", "body", body)
-
-    def counts(self) -> tuple[int, int]:
-        with client_of(self.server) as client:
-            pending = client.execute_command("XPENDING", "s", "g", "-", "+", 1000)
-            length = client.execute_command("XLEN", "s")
-        leased = sum(entry[2] < LEASE_SECS * 1000 for entry in pending)
-        return length - leased, leased
-
-    def stop(self) -> None:
-        self.server.kill()
-
-    def start(self) -> None:
-        self.server.start()
-
-    def freeze(self) -> None:
-        os.kill(self.server._process.pid, signal.SIGSTOP)  # type: ignore[union-attr]
-
-    def thaw(self) -> None:
-        os.kill(self.server._process.pid, signal.SIGCONT)  # type: ignore[union-attr]
 
 
 class TestRedisStreams(QueueConformance):
@@ -111,9 +57,7 @@ class TestRedisStreams(QueueConformance):
 
     @contextmanager
     def bench(self) -> Iterator[QueueBench]:
-        with client_of(self.server) as client:
-            client.execute_command("FLUSHALL")
-        yield RedisBench(self.server)
+        yield RedisBench(self.server, LEASE_SECS)
 
 
 def test_an_entry_that_another_has_claimed_is_not_extended(
@@ -156,7 +100,7 @@ def test_entries_trimmed_while_pending_are_counted_once(server: RedisServer, cli
 
 def test_an_entry_without_the_field_becomes_a_dead_letter(server: RedisServer, client: Any) -> None:
     """The letter says which fields there are; other entries go on."""
-    bench = RedisBench(server)
+    bench = RedisBench(server, LEASE_SECS)
     with SpoutPlay(bench.spout()) as play:
         client.execute_command("XADD", "s", "*", "other", "a")
         bench.send([b"b"])
@@ -227,7 +171,7 @@ def test_the_bolt_adds_entries_and_fails_tuples_of_refused_ones(
     feeder = FeederSpout(["body"])
     builder.set_spout("feed", feeder)
     builder.set_bolt("out", RedisStreamBolt("out", url=server.url)).shuffle_grouping("feed")
-    with LocalRunner(builder.create_topology(), Config(max_retries=0)) as runner:
+    with LocalRunner(builder.create_topology(), config=Config(max_retries=0)) as runner:
         for body in ("a", "b"):
             feeder.feed([body], body)
         runner.run_until_idle()

@@ -69,7 +69,7 @@ class RedisStreamBolt(Bolt):
 
     def prepare(self, config: Config, context: TaskContext, collector: BoltCollector) -> None:
         """Start without a connection: the first entries make it."""
-        self._client: Any = self._server.client(f"{context.topology}/{context.component}")
+        self._client: Any = self._server.client()
         self._waiting: list[tuple[Tuple, bytes]] = []
 
     def execute(self, tup: Tuple) -> None:

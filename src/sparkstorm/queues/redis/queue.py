@@ -134,7 +134,7 @@ class RedisStreamQueue:
             EnvironmentFault: credentials, rights, a missing stream or group.
         """
         self.close()
-        self._client = self._server.client(f"sparkstorm-{self._consumer}")
+        self._client = self._server.client()
         try:
             with translated(self._server.place):
                 self._join()

@@ -80,12 +80,10 @@ class Redis:
             f"/{database}" if database else ""
         )
 
-    def client(self, name: str) -> "redis.Redis":
-        """Return a client of one connection; ``name`` shows in ``CLIENT LIST``."""
+    def client(self) -> "redis.Redis":
+        """Return a client; its first command connects."""
         made = redis.Redis.from_url(
             self._url,
-            single_connection_client=True,
-            client_name="".join(letter if letter.isalnum() else "-" for letter in name),
             socket_timeout=self.timeout_secs,
             socket_connect_timeout=self.timeout_secs,
             socket_keepalive=True,
