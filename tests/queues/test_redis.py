@@ -140,8 +140,8 @@ def test_mistakes_on_the_server_are_named(server: RedisServer, client: Any) -> N
     client.execute_command("DEL", "s")
     with pytest.raises(EnvironmentFault, match="start is '0'"):
         queue_of(server, start="now").connect()
-    client.execute_command("ACL", "SETUSER", "guest", "on", ">password", "~*", "+ping")
-    address = server.url.replace("//", "//guest:password@")
+    client.execute_command("ACL", "SETUSER", "guest", "on", ">geheim1234", "~*", "+ping")
+    address = server.url.replace("//", "//guest:geheim1234@")
     with pytest.raises(EnvironmentFault, match="ACL SETUSER"):
         RedisStreamQueue(Redis(url=address), "s", "g", "a").connect()
 

@@ -265,7 +265,7 @@ def multilang(
 
 @app.command(
     "postgres-queue-ddl",
-    epilog="Example: [bold]sparkstorm postgres-queue-ddl app.jobs --priority urgency | psql shop[/]",
+    epilog="Example: [bold]sparkstorm postgres-queue-ddl app.jobs | psql shop[/]",
 )
 def postgres_queue_ddl(
     table: Annotated[

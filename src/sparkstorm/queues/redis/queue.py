@@ -12,7 +12,7 @@ two runs with the same consumer name cannot take each other's leases for their o
 import time
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, cast, final
 
 from sparkstorm.errors import ConfigError, EnvironmentFault
@@ -177,7 +177,8 @@ class RedisStreamQueue:
         """Close the connection; entries stay pending until their lease ends."""
         client, self._client = self._client, None
         if client is not None:
-            client.close()
+            with suppress(redis_errors.RedisError, OSError):
+                client.close()
 
     def __repr__(self) -> str:
         return f"RedisStreamQueue({self.name}, consumer {self._consumer})"
