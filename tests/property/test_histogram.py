@@ -47,6 +47,18 @@ def test_counts_below_bounds_ascend_up_to_all(seen: list[float], bounds: list[fl
     assert below[-1] == len(seen)
 
 
+@given(st.dictionaries(st.integers(-100, 100), st.integers(1, 50)), st.integers(1, 200))
+def test_a_sample_stands_for_all_amounts_alike(buckets: dict[int, int], most: int) -> None:
+    """All of them if they are few; else each bucket has its share, by at most one off."""
+    made = Histogram(buckets)
+    taken = Histogram.of(np.array(made.sample(most)))
+    every = max(1.0, made.count / most)
+    if every == 1.0:
+        assert taken.buckets == buckets
+    assert abs(taken.count - made.count / every) <= 1
+    assert all(abs(taken.buckets.get(n, 0) - buckets[n] / every) <= 1 for n in buckets)
+
+
 @given(st.lists(st.tuples(st.floats(0, 9000), st.integers(1, 5)), max_size=30))
 def test_a_window_has_the_last_parts_and_no_more(steps: list[tuple[float, int]]) -> None:
     """All of the window's length, and at most a twentieth more."""

@@ -12,6 +12,7 @@ from sparkstorm.batches.fault import Fault
 from sparkstorm.batches.journal import Journal
 from sparkstorm.batches.messages.chronicle import Chronicle
 from sparkstorm.batches.messages.inquiry import Inquiry
+from sparkstorm.batches.messages.levels import Levels
 from sparkstorm.batches.messages.listing import Listing
 from sparkstorm.batches.meter import Meter
 from sparkstorm.batches.planning.planner import BatchPlanner
@@ -55,6 +56,7 @@ def make_coordinator(
     ledger, fault, counts, ended_roots = _ledger(plan, now), Fault(), Counts(), EndedRoots(plan)
     sources = Sources(plan, dead_letters)
     chronicle = Chronicle(sources, plan.config.trace_messages)
+    listing = Listing(plan, sources, ledger, ended_roots, chronicle)
     planner = BatchPlanner(plan, sources, clock, run)
     bookkeeper = Bookkeeper(
         ledger,
@@ -65,7 +67,7 @@ def make_coordinator(
         counts,
         dead_letters,
         Meter(plan, now),
-        Inquiry(sources, chronicle, Listing(plan, sources, ledger, ended_roots, chronicle), clock),
+        Inquiry(sources, chronicle, listing, Levels(plan), clock),
         clock.wall,
         tracked=plan.tracked,
     )

@@ -106,12 +106,14 @@ class BatchTimes:
 
     Attributes:
         planned: when the batch was planned; None if an earlier driver did.
+        plan_secs: how long planning took.
         started: when Spark first asked for the loads.
         job_secs: how long the last run of the job took.
         ran: when the last run of the job had returned.
     """
 
     planned: float | None = None
+    plan_secs: float = 0.0
     started: float | None = None
     job_secs: float = 0.0
     ran: float = 0.0

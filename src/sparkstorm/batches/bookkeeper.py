@@ -1,6 +1,6 @@
 """The bookkeeper: settles committed batches by the ledger, and gives sources their verdicts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import final
 
 from sparkstorm.acking.ledger import Ledger, Verdicts
@@ -11,12 +11,13 @@ from sparkstorm.batches.events.ended_roots import EndedRoots
 from sparkstorm.batches.events.taps import Taps
 from sparkstorm.batches.journal import Journal
 from sparkstorm.batches.messages.inquiry import Inquiry
+from sparkstorm.batches.messages.observer import Observer
 from sparkstorm.batches.meter import Meter
 from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.metrics import Statistics, Window
 from sparkstorm.sources.sources import Sources
-from sparkstorm.tasks.report import Report, log_line
+from sparkstorm.tasks.report import LogLine, Report, log_line
 
 __all__ = ["Bookkeeper"]
 
@@ -25,8 +26,8 @@ __all__ = ["Bookkeeper"]
 class Bookkeeper:
     """Keeps the accounts of messages: open roots, verdicts, counters.
 
-    Not thread-safe, but for :meth:`tell_taps`. A verdict is final, so each round asks the journal
-    first whether this driver still holds the checkpoint.
+    Not thread-safe, but for :meth:`tell_taps` and :meth:`tell_lines`. A verdict is final, so each
+    round asks the journal first whether this driver still holds the checkpoint.
 
     Args:
         ledger: the open roots.
@@ -128,9 +129,19 @@ class Bookkeeper:
         """Hand out tapped tuples; to be called without a lock, since a tap may block."""
         self._taps.tell()
 
-    def tell_lines(self, reports: Sequence[Report]) -> None:
-        """Log the lines of tasks at once, whatever becomes of their batch."""
-        for line in self._sources.addressed(line for report in reports for line in report.lines):
+    def observe(self, observer: Observer) -> None:
+        """Tell an observer of batches and messages from now on."""
+        self._meter.observer = self._chronicle.observer = observer
+
+    def hear_lines(self, reports: Sequence[Report]) -> list[LogLine]:
+        """Return the lines of tasks with their messages, for :meth:`tell_lines`."""
+        lines = list(self._sources.addressed(one for report in reports for one in report.lines))
+        self._chronicle.lines.hear(lines)
+        return lines
+
+    def tell_lines(self, lines: Iterable[LogLine]) -> None:
+        """Log lines of tasks; to be called without a lock, since a handler may block."""
+        for line in lines:
             log_line(line)
 
     def statistics(self) -> Statistics:

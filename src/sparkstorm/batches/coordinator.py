@@ -74,6 +74,7 @@ class Coordinator:
         self._sources = sources
         self._agenda = agenda
         self._bookkeeper = bookkeeper
+        self.observe = bookkeeper.observe
         self.inquiry = bookkeeper.inquiry
         """Tells people of messages, under the coordinator's lock."""
         self._handover = handover
@@ -175,7 +176,7 @@ class Coordinator:
     def info(self, number: int) -> BatchInfo:
         """Return the facts for the tasks of a planned batch."""
         with self._lock:
-            return self._batches[number].info
+            return replace(self._batches[number].info, levels=self.inquiry.levels.known)
 
     def leave_out(
         self, number: int, excluded: Sequence[RootRange], poisons: Mapping[int, str]
@@ -203,7 +204,9 @@ class Coordinator:
             SparkstormError: a fault of the user's that must stop the topology.
             BatchError: the outcome is not whole, or cannot be brought in line with the state.
         """
-        self._bookkeeper.tell_lines(result.reports)
+        with self._lock:
+            lines = self._bookkeeper.hear_lines(result.reports)
+        self._bookkeeper.tell_lines(lines)  # at once, whatever becomes of the batch
         with self._lock:
             batch = self._batches[number]
             wait = self._judge(batch, result)
@@ -235,9 +238,10 @@ class Coordinator:
 
     def _plan_batch(self, number: int, even_empty: bool) -> bool:
         self.arrived.clear()
+        now = self._clock.monotonic()
         batch = self._agenda.next_batch(
             number,
-            self._clock.monotonic(),
+            now,
             fresh=self._intake_open and self._active,
             # not if the run is about to end
             for_ticks=self._intake_open or bool(self._bookkeeper.pending),
@@ -246,7 +250,9 @@ class Coordinator:
         if batch is None:
             return False
         self._batches[number], self._last = batch, number
-        batch.traced = self._bookkeeper.begin(batch.plan, self._clock.monotonic())
+        begun = self._clock.monotonic()
+        batch.times.plan_secs = begun - now
+        batch.traced = self._bookkeeper.begin(batch.plan, begun)
         batch.followed = tuple(self.inquiry.followed())
         self._agenda.tidy()
         return True
@@ -311,6 +317,7 @@ class Coordinator:
                 polled_secs=now - self._polled,
                 committed_secs=now - self._committed,
                 waiting=self._sources.pending - self._sources.in_flight,
+                spouts=self._sources.uncalled_secs(now, now - self._polled),
             )
 
     @property

@@ -1,6 +1,6 @@
 """The meter: the metrics of committed batches, by component and task."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import final
 
@@ -9,6 +9,7 @@ from sparkstorm.acking.ledger import Verdicts
 from sparkstorm.acking.tally import RootRange
 from sparkstorm.batches.batch import Batch
 from sparkstorm.batches.message_times import MessageTimes, tasks_of
+from sparkstorm.batches.messages.observer import Observer
 from sparkstorm.metrics import (
     BatchTiming,
     Histogram,
@@ -44,6 +45,7 @@ class Meter:
         self._windows = Windows(now)
         self.components: dict[str, dict[int, TaskMetrics]] = {}
         self.timings: deque[BatchTiming] = deque(maxlen=_TIMINGS)
+        self.observer: Observer | None = None
 
     def begin(self, ranges: Sequence[RootRange], now: float) -> None:
         """Note the roots of a batch that is planned now."""
@@ -54,6 +56,8 @@ class Meter:
         reports = batch.answers.reports
         self._add([(report.component, report.task, report.metrics) for report in reports], now)
         self.timings.append(_timing(batch, reports, now))
+        if self.observer is not None:
+            self.observer.batch_committed(self.timings[-1], self._messages_of(batch))
 
     def note_verdicts(self, verdicts: Verdicts, now: float) -> None:
         """Count the ended messages of each spout task."""
@@ -61,6 +65,8 @@ class Meter:
         for task in {*tasks_of(verdicts.acked), *tasks_of(verdicts.failed.roots)}:
             counts = self._ended(task, verdicts, now)
             news.append((self._plan.component_of(task), task, counts))
+            if self.observer is not None:
+                self.observer.messages_ended(self._plan.component_of(task), counts)
         self._add(news, now)
 
     def window(self, secs: int | None, now: float) -> Window:
@@ -75,6 +81,13 @@ class Meter:
     def _add(self, news: list[tuple[str, int, TaskMetrics]], now: float) -> None:
         merge_task_metrics(self.components, news)
         self._windows.add(news, now)
+
+    def _messages_of(self, batch: Batch) -> dict[str, int]:
+        """Return the number of a batch's messages by spout."""
+        found: Counter[str] = Counter()
+        for planned in batch.plan.loads:
+            found[self._plan.component_of(planned.load.task)] += planned.load.count
+        return dict(found)
 
     def _ended(self, task: int, verdicts: Verdicts, now: float) -> TaskMetrics:
         first, stop = task << SEQUENCE_BITS, task + 1 << SEQUENCE_BITS
@@ -103,6 +116,7 @@ def _timing(batch: Batch, reports: Sequence[Report], now: float) -> BatchTiming:
         number=batch.plan.number,
         messages=batch.plan.messages,
         at=batch.plan.time,
+        plan_secs=times.plan_secs,
         start_secs=times.start_secs,
         job_secs=times.job_secs,
         commit_secs=now - times.ran,

@@ -73,6 +73,7 @@ def batch_view(timing: BatchTiming) -> BatchView:
         start_secs=timing.start_secs,
         job_secs=timing.job_secs,
         commit_secs=timing.commit_secs,
+        plan_secs=timing.plan_secs,
         busiest=dict(timing.busiest),
     )
 

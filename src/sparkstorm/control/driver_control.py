@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import Any, Literal, Protocol, final
 
 from sparkstorm.batches.coordinator import Coordinator
@@ -18,7 +17,6 @@ from sparkstorm.control.letters import Letters
 from sparkstorm.control.lines import LastLines
 from sparkstorm.control.registry import Entry
 from sparkstorm.control.views import (
-    AttemptView,
     GroupView,
     LettersView,
     LetterView,
@@ -44,9 +42,6 @@ _WINDOWS: dict[WindowName, int | None] = {
     "86400": 86_400,
     ":all-time": None,
 }
-
-_MOST_LINES = 200
-"""The most lines that are told with a message."""
 
 _logger = logger_of(__name__)
 
@@ -149,6 +144,7 @@ class DriverControl:
             running_secs=stand.running_secs,
             polled_secs=pace.polled_secs,
             committed_secs=pace.committed_secs,
+            spouts=dict(pace.spouts),
             partitions=[
                 partition_view(spout, one)
                 for spout, partitions in stand.partitions.items()
@@ -207,12 +203,8 @@ class DriverControl:
             task=kept.named.task,
             name=kept.named.name,
             state=listed.state if listed is not None else (kept.state or "given up"),
-            attempts=[self._with_lines(kept.named.id, one.view()) for one in kept.attempts],
+            attempts=[attempt.view() for attempt in kept.attempts],
         )
-
-    def _with_lines(self, message: str, attempt: AttemptView) -> AttemptView:
-        lines = self._lines.last(None, message, None, _MOST_LINES)
-        return replace(attempt, lines=[one for one in lines if one.attempt == attempt.number])
 
     def lines(
         self,
@@ -287,7 +279,7 @@ class DriverControl:
 
     def set_level(self, component: str, level: str) -> None:
         """Let a component log from a level on."""
-        self._lines.set_level(self._plan, component, level)
+        self._inquiry.levels.set(component, level)
 
     def replay(
         self,

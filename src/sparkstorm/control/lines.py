@@ -1,28 +1,33 @@
 """Lines: the last log lines of a running topology's components."""
 
-import logging
 import threading
 import time
 from collections import deque
+from itertools import chain, count
+from operator import itemgetter
 from typing import final
 
 from sparkstorm.control.views import LineView
-from sparkstorm.errors import ConfigError
-from sparkstorm.planning.plan import Plan
-from sparkstorm.tasks.report import HEARERS, LINES, LogLine
-from sparkstorm.texts.logs import logger_of
+from sparkstorm.tasks.report import HEARERS, LogLine, level_number
 
 __all__ = ["LastLines"]
 
-_MOST = 2_000
+_MOST = 1_000
+"""The most lines kept of a component."""
 
 
 @final
 class LastLines:
-    """Keeps the last lines that components printed or logged, while it is attached."""
+    """Keeps the last lines that each component printed or logged, while it is attached.
 
-    def __init__(self) -> None:
-        self._lines: deque[LineView] = deque(maxlen=_MOST)
+    Args:
+        topology: the components' topology.
+    """
+
+    def __init__(self, topology: str) -> None:
+        self._topology = topology
+        self._lines: dict[str, deque[tuple[int, LineView]]] = {}
+        self._order = count()
         self._guard = threading.Lock()
 
     def attach(self) -> None:
@@ -34,44 +39,25 @@ class LastLines:
         HEARERS.remove(self._hear)
 
     def _hear(self, line: LogLine) -> None:
-        view = LineView(
-            at=time.time(),
-            component=line.component,
-            task=line.task,
-            level=line.level,
-            text=line.text,
-            trace=line.trace,
-            message=line.message,
-            name=line.name,
-            attempt=line.attempt,
-        )
+        if line.topology not in ("", self._topology):  # a process may run several
+            return
         with self._guard:
-            self._lines.append(view)
-
-    def set_level(self, plan: Plan, component: str, level: str) -> None:
-        """Let a component log from a level of Python's ``logging`` on.
-
-        Raises:
-            ConfigError: there is no such component, or no such level.
-        """
-        if component not in plan.topology.components:
-            raise ConfigError(f"there is no component {component!r}")
-        if level.upper() not in logging.getLevelNamesMapping():
-            raise ConfigError(f"there is no level {level!r}: write DEBUG, INFO, WARNING or ERROR")
-        logger_of(f"{LINES}.{component}").setLevel(level.upper())
+            self._lines.setdefault(line.component, deque(maxlen=_MOST)).append(
+                (next(self._order), line.view(time.time()))
+            )
 
     def last(
         self, component: str | None, message: str | None, level: str | None, limit: int
     ) -> list[LineView]:
         """Return the last lines that pass the filters, the oldest first."""
         with self._guard:
-            lines = list(self._lines)
-        least = logging.getLevelNamesMapping().get((level or "NOTSET").upper(), 0)
+            lines = [view for _, view in sorted(chain(*self._lines.values()), key=itemgetter(0))]
+        least = 0 if level is None else level_number(level)
         found = [
             line
             for line in lines
             if component in (None, line.component)
             and message in (None, line.message, line.name)
-            and logging.getLevelNamesMapping().get(line.level.upper(), logging.INFO) >= least
+            and level_number(line.level) >= least
         ]
         return found[-limit:] if limit > 0 else []

@@ -56,6 +56,7 @@ _FAMILIES: dict[str, tuple[Kind, str]] = {
     "sparkstorm_batch_messages": ("gauge", "The messages of the last batch."),
     "sparkstorm_batch_running_seconds": ("gauge", "For how long the running batch has run."),
     "sparkstorm_since_poll_seconds": ("gauge", "For how long no source was asked."),
+    "sparkstorm_spout_since_call_seconds": ("gauge", "For how long a spout was not called."),
     "sparkstorm_since_commit_seconds": ("gauge", "For how long no batch was committed."),
     "sparkstorm_tuples_executed_total": ("counter", "Calls of execute, by the tuples' stream."),
     "sparkstorm_tuples_acked_total": ("counter", "Acked tuples, by the tuples' stream."),
@@ -145,6 +146,8 @@ class _Page:
             )
         for reason, count in stand.failures.items():
             self.sample("sparkstorm_attempts_failed_total", {**labels, "reason": reason}, count)
+        for spout, secs in stand.spouts.items():
+            self.sample("sparkstorm_spout_since_call_seconds", {**labels, "spout": spout}, secs)
         target = topology.config.get("topology.batch.target.secs", 0.0)
         values: dict[str, Any] = {
             "sparkstorm_started_seconds": topology.started,

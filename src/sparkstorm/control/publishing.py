@@ -66,7 +66,7 @@ def published(parts: Published, registry: Registry | None = None) -> Iterator[En
     Yields the entry in the registry. Without a registry that can be written the run goes on unseen:
     a warning says why, and None is yielded.
     """
-    lines = LastLines()
+    lines = LastLines(parts.plan.name)
     lines.attach()
     try:
         registry = registry or Registry()

@@ -174,6 +174,7 @@ class BatchView:
     job_secs: float
     commit_secs: float
     busiest: dict[str, float]
+    plan_secs: float = 0.0
 
 
 @final
@@ -202,6 +203,7 @@ class SituationView:
         running_secs: for how long it has been running.
         polled_secs: for how long no spout was asked for messages.
         committed_secs: for how long no batch was committed.
+        spouts: for how long each spout was not called; a spout in a long call is not called.
         partitions: the partitions of all partitioned spouts.
         batch_times: the last batches, the newest last.
     """
@@ -228,6 +230,7 @@ class SituationView:
     committed_secs: float
     partitions: list[PartitionView]
     batch_times: list[BatchView]
+    spouts: dict[str, float] = field(default_factory=dict)
 
 
 @final
@@ -406,7 +409,7 @@ class NodeView:
     """A tuple of a tree.
 
     Attributes:
-        id: the tuple's edge id; the first tuple's is that of its tree.
+        id: names the tuple within its tree.
         parents: the tuples that it is anchored to.
         source: the component that emitted it.
         source_task: that component's task.

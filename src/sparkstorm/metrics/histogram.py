@@ -74,6 +74,17 @@ class Histogram:
                 return 0.0 if number <= _LOWEST else 2 ** ((number + 0.5) / _PER_DOUBLING)
         return 0.0
 
+    def sample(self, most: int) -> list[float]:
+        """Return about as many amounts as there are, spread alike, but at most about ``most``."""
+        every = max(1.0, self.count / most)
+        found: list[float] = []
+        left = every / 2
+        for number in sorted(self.buckets):
+            left += self.buckets[number]
+            found += [2 ** ((number + 0.5) / _PER_DOUBLING)] * int(left / every)
+            left %= every
+        return found
+
     def up_to(self, bounds: list[float]) -> list[int]:
         """Return how many amounts are below each bound; a bucket counts by its middle."""
         middles = {number: 2 ** ((number + 0.5) / _PER_DOUBLING) for number in self.buckets}

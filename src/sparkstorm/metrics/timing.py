@@ -16,6 +16,7 @@ class BatchTiming:
         number: the batch's number.
         messages: its messages.
         at: when it was planned, in seconds since 1970.
+        plan_secs: the time that planning took, a part of the next.
         start_secs: from its plan until Spark started the batch.
         job_secs: the last run of its job.
         commit_secs: from the job's end until Spark's commit was known.
@@ -26,6 +27,7 @@ class BatchTiming:
     number: int
     messages: int
     at: float
+    plan_secs: float = 0.0
     start_secs: float = 0.0
     job_secs: float = 0.0
     commit_secs: float = 0.0
@@ -39,6 +41,7 @@ class Pace:
 
     Attributes:
         polled_secs: for how long the sources were not asked for messages.
+        spouts: for how long each spout was not called; a spout in a long call is not called.
         committed_secs: for how long no batch was committed.
         waiting: messages that wait for a batch or for a retry.
     """
@@ -46,3 +49,4 @@ class Pace:
     polled_secs: float
     committed_secs: float
     waiting: int
+    spouts: Mapping[str, float] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 import bisect
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -52,6 +53,7 @@ class BatchInfo:
         purpose: the reason for this action of the batch.
         traced: the roots, begun in this batch or before, whose trees people want to see; sorted.
         followed: messages whose payload contains one of these texts are traced as well.
+        levels: from which level on components log, for those that people have set.
     """
 
     number: int
@@ -63,6 +65,7 @@ class BatchInfo:
     purpose: Purpose = Purpose.BATCH
     traced: tuple[RootRange, ...] = ()
     followed: tuple[str, ...] = ()
+    levels: tuple[tuple[str, int], ...] = ()
 
     def attempt(self, root: int) -> int:
         """Return the number of a root's attempt, from 1."""
@@ -83,6 +86,10 @@ class BatchInfo:
         """Return the number of each root's attempt, from 1."""
         which = locate([RootRange(r.first, r.count) for r in self.retried], roots)
         return np.array([*(r.attempt for r in self.retried), 1], np.int64)[which]
+
+    def level_of(self, component: str) -> int:
+        """Return the level of ``logging`` from which on a component logs."""
+        return dict(self.levels).get(component, logging.INFO)
 
     def traced_of(self, roots: U64) -> U64:
         """Return the roots among some that are traced."""
@@ -110,6 +117,7 @@ class BatchInfo:
                 "purpose": self.purpose,
                 "traced": _pairs(self.traced),
                 "followed": self.followed,
+                "levels": self.levels,
             }
         )
 
@@ -127,6 +135,7 @@ class BatchInfo:
             purpose=Purpose(data["purpose"]),
             traced=tuple(RootRange(*pair) for pair in data["traced"]),
             followed=tuple(data["followed"]),
+            levels=tuple((component, level) for component, level in data["levels"]),
         )
 
 

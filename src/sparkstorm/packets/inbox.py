@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sparkstorm.acking.anchors import NO_PARENT, Parent, parent_of_list
 from sparkstorm.acking.failed import Causes, FailedRoots
 from sparkstorm.acking.groves import Groves, has_groves
-from sparkstorm.acking.ids import GROVE
+from sparkstorm.acking.ids import GROVE, U64
 from sparkstorm.acking.lineage import Lineage
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.columns import rows_of
@@ -151,6 +151,10 @@ class Inbox:
             return self.lineage.pairs_at(index)
         adopted = self._adopted[index - self.received]
         return adopted.roots, adopted.shares
+
+    def roots_of(self, index: int) -> U64:
+        """Return the roots of a tuple."""
+        return self.groves.roots_of(np.array(self.pairs_of(index)[0], np.uint64))
 
     def attempt(self, index: int) -> int:
         """Return the attempt number of a tuple's message."""

@@ -121,6 +121,19 @@ class Sources:
         """Return the names of those of some ascending roots that are in flight."""
         return {root: named for source in self._all for root, named in source.messages.named(roots)}
 
+    def uncalled_secs(self, now: float, polled_secs: float) -> dict[str, float]:
+        """Return for how long each spout was not called; of several tasks, the longest.
+
+        Args:
+            now: the time.
+            polled_secs: for how long partitioned spouts were not asked.
+        """
+        found = {task.component: polled_secs for task in self.partitioned.values()}
+        for hosted in self.hosted.values():
+            secs = max(0.0, now - hosted.seen)
+            found[hosted.component] = max(secs, found.get(hosted.component, 0.0))
+        return found
+
     def addressed(self, lines: Iterable[LogLine]) -> Iterator[LogLine]:
         """Yield lines of tasks with the names of topology and message."""
         all_lines = list(lines)

@@ -165,6 +165,18 @@ class Run:
         """Read messages of paused partitions again: of these, or of all."""
         resume(self._coordinator.partitioned.values(), self.statistics(), spout, partitions)
 
+    def set_level(self, component: str, level: str) -> None:
+        """Let a component log from a level of Python's ``logging`` on, from the next batch on.
+
+        Args:
+            component: a spout or a bolt.
+            level: ``DEBUG``, ``INFO``, … as in ``logging``; ``NOTSET`` for the usual level, INFO.
+
+        Raises:
+            ConfigError: there is no such component, or no such level.
+        """
+        self._coordinator.inquiry.levels.set(component, level)
+
     def stop(self, drain: bool = True, timeout: float = 60.0) -> Statistics:
         """Stop the run; with ``drain``, finish pending messages first (up to ``timeout`` seconds).
 

@@ -41,6 +41,7 @@ from sparkstorm.spark.driver.storage.run_checkpoint import RunCheckpoint, take_c
 from sparkstorm.spark.driver.supervisor import Supervisor
 from sparkstorm.spark.driver.warm_up import warm_workers
 from sparkstorm.spark.run import FirstFault, Run
+from sparkstorm.telemetry import opened_outlet
 from sparkstorm.texts.logs import logger_of
 from sparkstorm.topology.graph import Topology
 
@@ -156,6 +157,7 @@ def _start(
         dead_letters=dead_letters,
         on_tap=on_tap,
     )
+    parts.enter_context(opened_outlet(plan.name, coordinator.observe))
     # 1. the lease: renewed from now on
     heartbeat = Heartbeat(place.lease, fault.report)
     heartbeat.start()

@@ -16,7 +16,7 @@ from sparkstorm.components.bolt import AnyBolt, Bolt
 from sparkstorm.texts.user_errors import is_of_call, refuse_result
 from sparkstorm.tuples import Tuple
 
-__all__ = ["Recording", "is_async", "run_concurrently"]
+__all__ = ["Recording", "is_async", "run_concurrently", "running"]
 
 _Take = Callable[[int, "Recording"], None]
 
@@ -31,12 +31,14 @@ class Recording:
     all the same, since a :class:`Bolt` keeps its emits.
 
     Attributes:
+        index: the position of the executed tuple.
         secs: how long ``execute`` took.
     """
 
-    __slots__ = ("_calls", "_error", "secs")
+    __slots__ = ("_calls", "_error", "index", "secs")
 
-    def __init__(self) -> None:
+    def __init__(self, index: int) -> None:
+        self.index = index
         self.secs = 0.0
         self._calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
         self._error: BaseException | None = None
@@ -61,6 +63,12 @@ class Recording:
 
 
 _CURRENT: contextvars.ContextVar[Recording] = contextvars.ContextVar("sparkstorm_recording")
+
+
+def running() -> int | None:
+    """Return the position of the tuple that this thread or coroutine executes; None for none."""
+    recording = _CURRENT.get(None)
+    return None if recording is None else recording.index
 
 
 @final
@@ -128,7 +136,7 @@ def _run_threads(bolt: AnyBolt, tuples: Iterable[Tuple], limit: int, take: _Take
 
 
 def _call_recorded(bolt: Any, tup: Tuple) -> Recording:
-    recording, started = Recording(), perf_counter()
+    recording, started = Recording(tup._index), perf_counter()  # noqa: SLF001
     try:
         refuse_result(_call(bolt, tup, recording))
     except BaseException as error:  # replay raises the error again
@@ -156,7 +164,7 @@ async def _run_coroutines(bolt: Any, tuples: Iterable[Tuple], limit: int, take: 
 
 async def _await_one(bolt: Any, tup: Tuple, gate: asyncio.Semaphore) -> Recording:
     async with gate:
-        recording, started = Recording(), perf_counter()
+        recording, started = Recording(tup._index), perf_counter()  # noqa: SLF001
         try:
             refuse_result(await _call(bolt, tup, recording))
         except BaseException as error:  # as above

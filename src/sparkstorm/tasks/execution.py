@@ -11,7 +11,7 @@ from sparkstorm.state.spaces.undo import Call
 from sparkstorm.tasks.collectors.emission import BasicEmission, BoltEmission
 from sparkstorm.tasks.collectors.loops import run_basic, run_bolt
 from sparkstorm.tasks.collectors.stopwatch import Stopwatch
-from sparkstorm.tasks.concurrency import Recording, is_async, run_concurrently
+from sparkstorm.tasks.concurrency import Recording, is_async, run_concurrently, running
 from sparkstorm.tasks.instance import BoltInstance
 from sparkstorm.tasks.measuring import Timings
 from sparkstorm.tasks.report import Report
@@ -47,14 +47,14 @@ class Execution:
         self._inbox = inbox
         self._report = report
         self._concurrency = plan.spec(report.component).concurrency
+        self._at_once = self._concurrency > 1 or is_async(self._bolt)
         self._tracebacks = Tracebacks()
         self._secs: dict[int, float] = {}
         self._emission.watch = Stopwatch(is_on=plan.config.stats_latencies)
 
     def run(self) -> None:
         """Execute all tuples, then ``finish_batch``."""
-        if self._concurrency == 1 and not is_async(self._bolt):
-            self._report.running = self._message
+        self._report.running = self._message
         self._execute_all()
         self._report.running = None
         self._fail_unread()
@@ -62,7 +62,7 @@ class Execution:
 
     def _execute_all(self) -> None:
         bolt = self._bolt
-        if self._concurrency > 1 or is_async(bolt):
+        if self._at_once:
             run_concurrently(
                 bolt, self._inbox.tuples(self._plan), self._concurrency, self._one_by_one
             )
@@ -77,9 +77,11 @@ class Execution:
 
     def _message(self) -> tuple[int, int] | None:
         """Return the root and the attempt of the message whose tuple is being executed."""
-        index = self._emission.position()
-        roots = self._inbox.pairs_of(index)[0] if 0 <= index < len(self._inbox) else ()
-        return (roots[0], self._inbox.attempt(index)) if roots else None
+        index = running() if self._at_once else self._emission.position()
+        if index is None or not 0 <= index < len(self._inbox):
+            return None
+        roots = self._inbox.roots_of(index)
+        return (int(roots[0]), self._inbox.attempt(index)) if len(roots) else None
 
     def _one_by_one(self, index: int, recording: Recording) -> None:
         """Make the calls that a concurrent ``execute`` recorded; inputs come in order."""

@@ -12,12 +12,21 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import final
 
-from sparkstorm.control.views import NodeView
+from sparkstorm.control.views import LineView, NodeView
 from sparkstorm.metrics import TaskMetrics
 from sparkstorm.texts.logs import logger_of
 from sparkstorm.texts.showing import indented, visible
 
-__all__ = ["HEARERS", "LINES", "LogLine", "Report", "capture_prints", "log_line", "newest"]
+__all__ = [
+    "HEARERS",
+    "LINES",
+    "LogLine",
+    "Report",
+    "capture_prints",
+    "level_number",
+    "log_line",
+    "newest",
+]
 
 LINES = "sparkstorm.topology"
 """The parent of the loggers of components."""
@@ -58,6 +67,20 @@ class LogLine:
     message: str = ""
     name: str = ""
 
+    def view(self, now: float) -> LineView:
+        """Return the line for people, as it is heard of now."""
+        return LineView(
+            at=now,
+            component=self.component,
+            task=self.task,
+            level=self.level,
+            text=self.text,
+            trace=self.trace,
+            message=self.message,
+            name=self.name,
+            attempt=self.attempt,
+        )
+
 
 HEARERS: list[Callable[[LogLine], None]] = []
 """Hear of each line of this process's runs, beside the loggers, from the line's level on."""
@@ -71,7 +94,7 @@ def log_line(line: LogLine) -> None:
     and ``attempt``.
     Without any handler the line goes to stderr.
     """
-    level = logging.getLevelNamesMapping().get(line.level.upper(), logging.INFO)
+    level = level_number(line.level)
     logger = logger_of(f"{LINES}.{line.component}" if line.component else LINES)
     if level >= _least_level(logger):
         for hear in HEARERS:
@@ -80,6 +103,11 @@ def log_line(line: LogLine) -> None:
         logger.log(level, "%s", line.text, extra=_extra(line))
     elif level >= _least_level(logger):
         _show(line)
+
+
+def level_number(level: str) -> int:
+    """Return the number of a line's level; a printed line has the level INFO."""
+    return logging.getLevelNamesMapping().get(level.upper(), logging.INFO)
 
 
 def _extra(line: LogLine) -> dict[str, object]:
@@ -124,6 +152,7 @@ class Report:
         traces: tuples of traced roots, each with its root.
         dropped: the number of lines beyond the bounds.
         room: the characters left for lines.
+        least: the level of ``logging`` from which on lines are kept.
         running: returns the root and the attempt of the message whose tuple is being executed.
     """
 
@@ -135,10 +164,13 @@ class Report:
     traces: list[tuple[int, NodeView]] = field(default_factory=list)
     dropped: int = 0
     room: int = _MAX_CHARS
+    least: int = logging.INFO
     running: Callable[[], tuple[int, int] | None] | None = None
 
     def log(self, level: str, text: str, trace: str = "") -> None:
-        """Keep a line, or count the line if there are too many."""
+        """Keep a line of a high enough level, or count the line if there are too many."""
+        if level_number(level) < self.least:
+            return
         # A bolt that prints each tuple must not fill the driver's memory.
         if len(self.lines) >= _MAX_LINES or not self.room:
             self.dropped += 1
@@ -173,7 +205,7 @@ def capture_prints(report: Report) -> Iterator[None]:
     root.addHandler(handler)
     level = root.level
     # Bolts log at INFO; the root logger of a worker starts at WARNING.
-    root.setLevel(min(level, logging.INFO) if level else logging.INFO)
+    root.setLevel(min(level or logging.INFO, logging.INFO, report.least))
     try:
         with contextlib.redirect_stdout(writer), contextlib.redirect_stderr(writer):
             yield

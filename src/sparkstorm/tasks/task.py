@@ -65,7 +65,8 @@ class BoltTask:
             groves: the groves of the packets' tuples.
         """
         started = time.perf_counter()
-        instance, report = self._instance, Report(self._component, self._task)
+        least = batch.level_of(self._component)
+        instance, report = self._instance, Report(self._component, self._task, least=least)
         inbox = Inbox(packets, self._task, batch, groves)
         instance.begin(inbox, report, batch, partition)
         if instance.state is not None:

@@ -1,9 +1,9 @@
 """Tracing: the tuples of a few chosen messages, as nodes of their trees.
 
 A task tells of each copy that it emits (where to, and from which inputs), and of each input that it
-got (its values, and its fate). Both name a tuple by its share of the root, so the driver puts the
-two together. Nothing is traced unless the driver asks for a root; the arrays that name roots are
-searched once for each task and batch.
+got (its values, and its fate). Both name a tuple by its share of the root and its receiving task,
+so the driver puts the two together. Nothing is traced unless the driver asks for a root; the arrays
+that name roots are searched once for each task and batch.
 """
 
 import time
@@ -68,12 +68,12 @@ def trace_children(
         stream, target, parents = targets[which]
         root = int(children.roots[pair])
         place = copy - (int(ends[which]) - len(parents))
-        above = () if from_spout else _shares_of(anchors, parents[place : place + 1], root)
+        above = () if from_spout else _names_of(anchors, parents[place : place + 1], root, task)
         found.append(
             (
                 root,
                 NodeView(
-                    id=_name(int(children.shares[pair])),
+                    id=_name(int(children.shares[pair]), target),
                     parents=[*above],
                     source=source,
                     source_task=task,
@@ -104,17 +104,18 @@ def trace_inputs(plan: Plan, inbox: Inbox, component: str, timings: Timings) -> 
     return list(_Inputs(plan, inbox, component, timings).nodes())
 
 
-def _shares_of(anchors: Anchors, parent: Indexes, root: int) -> Iterator[str]:
-    """Yield the names of the inputs that a tuple is anchored to, as tuples of a root."""
+def _names_of(anchors: Anchors, parent: Indexes, root: int, task: int) -> Iterator[str]:
+    """Yield the names of the task's inputs that a tuple is anchored to, as tuples of a root."""
     _, inputs = anchors.of(parent)
     _, pairs = anchors.inputs.pairs_of(inputs)
     for pair in pairs.tolist():
         if int(anchors.inputs.roots[pair]) == root:
-            yield _name(int(anchors.inputs.shares[pair]))
+            yield _name(int(anchors.inputs.shares[pair]), task)
 
 
-def _name(share: int) -> str:
-    return f"{share:016x}"
+def _name(share: int, task: int) -> str:
+    """Return the name of a tuple: an only child inherits its parent's share, in another task."""
+    return f"{share:016x}-{task}"
 
 
 @final
@@ -146,7 +147,7 @@ class _Inputs:
         failure = self._inbox.failures.get(index)
         begin, secs = self._timings.of(index)
         return NodeView(
-            id=_name(share),
+            id=_name(share, self._inbox.task),
             parents=[],
             source=facts.get("source", ""),
             source_task=facts.get("source_task", 0),

@@ -140,6 +140,26 @@ def test_a_good_message_of_each_batch_is_traced() -> None:
     assert len(attempt.nodes) == 3
 
 
+def test_a_chain_of_bolts_shows_each_of_its_tuples() -> None:
+    """An only child inherits its parent's share of the root."""
+    builder = ss.TopologyBuilder()
+    builder.set_spout("lines", Lines("tea"))
+    builder.set_bolt("one", Split()).shuffle_grouping("lines")
+    builder.set_bolt("two", Split()).shuffle_grouping("one")
+    builder.set_bolt("last", Refuse()).shuffle_grouping("two")
+    with run(builder.create_topology()) as runner:
+        runner.run_until_idle()
+        tree = kept(runner, "tea").attempts[0].view().tree
+    assert tree is not None
+    assert [(one.source, one.component) for one in tree.nodes] == [
+        ("lines", "one"),
+        ("one", "two"),
+        ("two", "last"),
+    ]
+    above = ["", *(one.id for one in tree.nodes)]
+    assert [one.parents for one in tree.nodes] == [[], [above[1]], [above[2]]]
+
+
 def test_nothing_is_traced_if_nobody_wants_it() -> None:
     with run(words(Lines("a b", "c bad"), Refuse()), trace_messages=0, max_retries=0) as runner:
         runner.run_until_idle()

@@ -11,6 +11,8 @@ from sparkstorm.acking.ids import U64
 from sparkstorm.acking.ledger import Verdicts
 from sparkstorm.acking.tally import RootRange
 from sparkstorm.batches.messages.kept import Attempt, Kept
+from sparkstorm.batches.messages.lines import MessageLines
+from sparkstorm.batches.messages.observer import Observer
 from sparkstorm.batches.planning.batch_plan import BatchPlan
 from sparkstorm.sources.sources import Sources
 from sparkstorm.sources.unfinished import Named
@@ -44,6 +46,8 @@ class Chronicle:
     """
 
     def __init__(self, sources: Sources, limit: int) -> None:
+        self.lines = MessageLines()
+        self.observer: Observer | None = None
         self._sources = sources
         self._limit = limit
         self._kept: OrderedDict[str, Kept] = OrderedDict()
@@ -89,7 +93,7 @@ class Chronicle:
             room = max(0, self._limit - len(self._watched))
             for root, named in self._sources.named(chosen[:room]).items():
                 attempt = self._keep(named).begin(plan.number, plan.time, named.attempt)
-                attempt.nodes = {}
+                attempt.nodes, attempt.lines = {}, self.lines.of(root)
                 self._watched[root] = self._kept[named.id], attempt
         return tuple(RootRange(root, 1) for root in sorted(self._watched))
 
@@ -111,18 +115,23 @@ class Chronicle:
         if told and self._followed:
             for root, named in self._sources.named(np.array(sorted(told), np.uint64)).items():
                 attempt = self._keep(named).begin(plan.number, plan.time, named.attempt)
+                attempt.lines = self.lines.of(root)
                 self._watched[root] = self._kept[named.id], attempt
 
     def end(self, verdicts: Verdicts, batch: int, now: float) -> None:
         """Note verdicts; the sources must still know the messages by their roots."""
-        for root in _among(self._watched, verdicts.acked):
+        acked = _among(self._watched, verdicts.acked)
+        self.lines.drop(verdicts.acked, but=acked)
+        for root in acked:
             kept, attempt = self._watched.pop(root)
             attempt.end("acked", now)
             kept.state = "acked"
+            self._tell(kept.named, attempt)
         whys = _some_of(verdicts.failed, _among(self._watched, verdicts.failed.roots))
         for root, why in whys.items():
-            attempt = self._watched.pop(root)[1]
+            kept, attempt = self._watched.pop(root)
             attempt.end(why.reason.value, now, why)
+            self._tell(kept.named, attempt)
         others = verdicts.failed.select(
             ~np.isin(verdicts.failed.roots, np.array([*whys], np.uint64))
         )
@@ -132,7 +141,13 @@ class Chronicle:
         whys = dict(failed.items())
         for root, named in self._sources.named(failed.roots).items():
             attempt = self._keep(named).begin(batch, named.since, named.attempt)
+            attempt.lines = self.lines.of(root)
             attempt.end(whys[root].reason.value, now, whys[root])
+            self._tell(named, attempt)
+
+    def _tell(self, named: Named, attempt: Attempt) -> None:
+        if self.observer is not None:
+            self.observer.attempt_ended(named, attempt.view())
 
     def _keep(self, named: Named) -> Kept:
         kept = self._kept.get(named.id)

@@ -6,6 +6,7 @@ from typing import final
 
 from sparkstorm.batches.messages.chronicle import Chronicle
 from sparkstorm.batches.messages.kept import Kept
+from sparkstorm.batches.messages.levels import Levels
 from sparkstorm.batches.messages.listing import Listing, Wanted
 from sparkstorm.clock import Clock
 from sparkstorm.control.views import MessagesView
@@ -22,16 +23,23 @@ class Inquiry:
         sources: have the messages.
         chronicle: keeps the attempts at some of them.
         listing: lists the unfinished.
+        levels: from which level on components log.
         clock: the time.
     """
 
     def __init__(
-        self, sources: Sources, chronicle: Chronicle, listing: Listing, clock: Clock
+        self,
+        sources: Sources,
+        chronicle: Chronicle,
+        listing: Listing,
+        levels: Levels,
+        clock: Clock,
     ) -> None:
         self.lock = threading.RLock()
         self._sources = sources
         self.chronicle = chronicle
         self._listing = listing
+        self.levels = levels
         self._clock = clock
 
     def messages(self, wanted: Wanted) -> MessagesView:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, final
 
+from sparkstorm.batches.messages.lines import Lines
 from sparkstorm.control.views import AttemptView, NodeView, TreeView
 from sparkstorm.sources.unfinished import Named
 from sparkstorm.texts.user_errors import users_line
@@ -34,6 +35,7 @@ class Attempt:
         failure: why it failed.
         nodes: its tuples by their ids; None if the attempt is not traced.
         cut: how many tuples were left out.
+        lines: the last lines that components logged meanwhile.
     """
 
     number: int
@@ -44,6 +46,7 @@ class Attempt:
     failure: Failure | None = None
     nodes: dict[str, NodeView] | None = None
     cut: int = 0
+    lines: Lines = field(default_factory=Lines)
 
     def add(self, node: NodeView) -> None:
         """Add a tuple, or what another task tells of a tuple."""
@@ -74,6 +77,7 @@ class Attempt:
             frame=users_line(trace),
             trace=trace,
             tree=None if self.nodes is None else TreeView(nodes=self._tree(), cut=self.cut),
+            lines=[*self.lines],
         )
 
     def _tree(self) -> list[NodeView]:

@@ -70,6 +70,8 @@ class HostedSpout:
         self._intake = intake
         self._arrived = arrived
         self._clock = dead_letters.clock
+        self.seen = self._clock.monotonic()
+        """When the spout's thread last came by: it may be inside of the user's code since then."""
         self._letters = HostedLetters(plan, component, task, dead_letters)
         self._config = plan.settings(component)
         self._policy = RetryPolicy.of(self._config)
@@ -205,6 +207,7 @@ class HostedSpout:
 
     def fail_refused(self) -> None:
         """Call the spout's fail for the messages that could not be sent."""
+        self.seen = self._clock.monotonic()
         while self._refused:
             msg_id, failure, original = self._refused[0]
             self._letters.write(self._fail(msg_id, failure, original, nbytes=0))

@@ -87,6 +87,11 @@ class HostedTask:
         return True
 
     @property
+    def seen(self) -> float:
+        """When the task last came by to call its spout, on the clock of the batches."""
+        return self._spout.seen
+
+    @property
     def in_flight(self) -> int:
         """Messages in a batch, or open after it."""
         return len(self._window)

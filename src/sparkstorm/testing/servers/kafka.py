@@ -92,6 +92,8 @@ class KafkaServer(ServerProcess):
             "share.coordinator.state.topic.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
             "log.cleaner.dedupe.buffer.size": "4194304",
+            # records keep the times that tests give them, and must not be too old after minutes
+            "log.retention.ms": "-1",
             # after a crash a broker waits for its old session to end: 12 seconds by default
             "broker.heartbeat.interval.ms": "500",
             "broker.session.timeout.ms": "1500",
