@@ -41,7 +41,8 @@ class ElasticMQServer(ServerProcess):
     def _command(self) -> list[str]:
         config, data = self._folder / "elasticmq.conf", self._folder / "data"
         data.mkdir(exist_ok=True)
-        database = json.dumps(f"jdbc:h2:{data}/messages")
+        # Without a delay: by default H2 keeps the last half second in memory only.
+        database = json.dumps(f"jdbc:h2:{data}/messages;WRITE_DELAY=0")
         queues = json.dumps(f"{data}/queues.conf")
         config.write_text(
             'include classpath("application.conf")\n'
