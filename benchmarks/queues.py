@@ -59,13 +59,13 @@ def bare_kestrel(bench: KestrelBench, messages: int) -> float:
 
 
 def bare_redis(bench: RedisBench, messages: int) -> float:
-    """Read a hundred entries a call, ack and delete them with a pipeline."""
+    """Read a thousand entries a call, ack and delete them with a pipeline."""
     with client_of(bench.server) as client:
         client.execute_command("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM")
         started, done = time.perf_counter(), 0
         while done < messages:
             answer = client.execute_command(
-                "XREADGROUP", "GROUP", "g", "bare", "COUNT", 100, "STREAMS", "s", ">"
+                "XREADGROUP", "GROUP", "g", "bare", "COUNT", 1000, "STREAMS", "s", ">"
             )
             ids = [entry for _, entries in answer or () for entry, _ in entries]
             if ids:
@@ -78,10 +78,10 @@ def bare_redis(bench: RedisBench, messages: int) -> float:
 
 
 def bare_postgres(bench: PostgresBench, messages: int) -> float:
-    """Lock and delete a hundred rows a transaction: a lease that is a row lock."""
+    """Lock and delete a thousand rows a transaction: a lease that is a row lock."""
     statement = f"""
         DELETE FROM {JOBS.name} WHERE id IN (
-            SELECT id FROM {JOBS.name} ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED
+            SELECT id FROM {JOBS.name} ORDER BY id LIMIT 1000 FOR UPDATE SKIP LOCKED
         ) RETURNING body
     """  # noqa: S608 - our own words
     with psycopg.connect(bench.server.dsn, autocommit=True) as connection:

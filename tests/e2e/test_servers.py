@@ -69,7 +69,7 @@ def test_a_missing_redis_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """The same for Redis."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with (
-        pytest.raises(EnvironmentFault, match="no Redis .redis-nowhere.*install the package"),
+        pytest.raises(EnvironmentFault, match=r"no Redis .redis-nowhere.*install the package"),
         RedisServer("redis-nowhere"),
     ):
         pass

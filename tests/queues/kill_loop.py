@@ -1,6 +1,7 @@
 """Kills driver, worker and server while words are counted from a queue; then looks what is left."""
 
 import logging
+import os
 import pickle
 import random
 import subprocess
@@ -57,7 +58,9 @@ def _live(
     program = str(Path(__file__).with_name("killed_words.py"))
     command = [sys.executable, program, *(str(folder / name) for name in _PLACES)]
     with (folder / "log").open("ab") as log:
-        driver = subprocess.Popen(command, stdout=log, stderr=log, cwd=Path(__file__).parents[2])
+        # The driver and its workers import the tests.
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+        driver = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
     try:
         while time.monotonic() < deadline:
             try:
