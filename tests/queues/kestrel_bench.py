@@ -15,8 +15,6 @@ _numbers = itertools.count()
 class KestrelBench(QueueBench):
     """A new queue on one server or several; items go to the servers in turns."""
 
-    ordered = True
-
     def __init__(self, *servers: KestrelServer) -> None:
         self.servers = servers
         self.queue = f"queue{next(_numbers)}"

@@ -58,9 +58,9 @@ def _live(
     program = str(Path(__file__).with_name("killed_words.py"))
     command = [sys.executable, program, *(str(folder / name) for name in _PLACES)]
     with (folder / "log").open("ab") as log:
-        # The driver and its workers import the tests.
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-        driver = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        driver = subprocess.Popen(
+            command, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(_ROOT)}
+        )
     try:
         while time.monotonic() < deadline:
             try:
@@ -82,4 +82,5 @@ def _live(
         driver.wait()
 
 
+_ROOT = Path(__file__).parents[2]
 _PLACES = ("spout", "witnesses", "checkpoint")

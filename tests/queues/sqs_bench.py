@@ -21,7 +21,7 @@ class SQSBench(QueueBench):
 
     def __init__(self, server: ElasticMQServer, *, fifo: bool = False, lease_secs: int = 2) -> None:
         self.lease_secs = lease_secs
-        self.ordered = fifo
+        self._fifo = fifo
         self.server = server
         self.queue = f"queue{next(_numbers)}" + ".fifo" * fifo
         self.client: Any = boto3.client("sqs", endpoint_url=server.url, region_name=REGION, **KEYS)
@@ -52,7 +52,7 @@ class SQSBench(QueueBench):
             self.client.send_message(
                 QueueUrl=self.url,
                 MessageBody=body.decode(),
-                **(names if self.ordered else {}),
+                **(names if self._fifo else {}),
             )
 
     def counts(self) -> tuple[int, int]:

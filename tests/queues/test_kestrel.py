@@ -74,16 +74,17 @@ def test_what_is_no_kestrel_is_refused() -> None:
         KestrelSpout("a/b")
 
 
-def test_items_go_back_in_their_order(kestrel: KestrelServer) -> None:
-    """A consumer that goes leaves the queue as it was."""
+def test_items_that_go_back_come_before_all_others(kestrel: KestrelServer) -> None:
+    """A consumer that goes does not put its items at the end of the queue."""
     bench = KestrelBench(kestrel)
     bench.send([b"a", b"b", b"c"])
-    with SpoutPlay(bench.spout()) as play:
-        play.take(3)
+    with SpoutPlay(bench.spout(max_pending=2)) as play:
+        play.take(2)
     with SpoutPlay(bench.spout(max_pending=1)) as play:
         order = []
         for _ in range(3):
             (msg_id,) = play.take(1)
             order += play.bodies()
             play.ack(msg_id)
-    assert order == ["a", "b", "c"]
+    assert sorted(order[:2]) == ["a", "b"]
+    assert order[2] == "c"

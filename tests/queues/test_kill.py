@@ -17,14 +17,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(600)]
 def test_sqs(elasticmq: ElasticMQServer, tmp_path: Path) -> None:
     """Queue attributes show no message, ready or hidden, in the end."""
     bench = SQSBench(elasticmq, lease_secs=5)
-    spout = bench.spout(ends_after_idle_secs=15.0)
+    spout = bench.spout(fields="sentence", ends_after_idle_secs=15.0)
     kill_loop(bench, spout, tmp_path, lines=600, kills=6)
 
 
 def test_kestrel(kestrel: KestrelServer, tmp_path: Path) -> None:
     """Kestrel's stats show no item, ready or open, in the end."""
     bench = KestrelBench(kestrel)
-    spout = bench.spout(ends_after_idle_secs=5.0)
+    spout = bench.spout(fields="sentence", ends_after_idle_secs=5.0)
     kill_loop(bench, spout, tmp_path, lines=600, kills=6)
 
 

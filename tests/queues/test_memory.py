@@ -16,7 +16,6 @@ from sparkstorm.testing.queues import (
 class MemoryBench(QueueBench):
     """A queue in this process."""
 
-    ordered = True
     freezes = False
 
     def __init__(self, lease_secs: float | None) -> None:

@@ -1,5 +1,6 @@
 """SQS on an ElasticMQ: the suite of all queues, and what only SQS has."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -7,11 +8,12 @@ from typing import Any
 import pytest
 
 import sparkstorm as ss
+from sparkstorm.clock import SystemClock
 from sparkstorm.queues import Delivery, WithDelivery
 from sparkstorm.queues.sqs import SQSBolt, SQSSpout
 from sparkstorm.queues.sqs.access import Access
 from sparkstorm.queues.sqs.queue import SQSQueue
-from sparkstorm.testing import FixedSpout, complete_topology, wait_until
+from sparkstorm.testing import FixedSpout, LocalRunner, complete_topology, wait_until
 from sparkstorm.testing.queues import QueueBench, QueueConformance, SpoutPlay
 from sparkstorm.testing.servers import ElasticMQServer
 from sparkstorm.texts.credentials import masked
@@ -30,6 +32,7 @@ class TestStandard(QueueConformance):
         yield SQSBench(self.server)
 
 
+@pytest.mark.slow
 class TestFifo(QueueConformance):
     """A FIFO queue, each message in a group of its own."""
 
@@ -70,6 +73,29 @@ def test_a_group_keeps_its_order_although_a_message_fails(fifo: SQSBench) -> Non
             play.ack(msg_id)
         assert [body for body in order if body != "b1"] == ["a1", "a2", "a3"]
         wait_until(lambda: fifo.counts() == (0, 0))
+
+
+class Slow(ss.BasicBolt):
+    """Takes three times the visibility time."""
+
+    outputs = "body string"
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        time.sleep(6)
+        collector.emit([tup["body"]])
+
+
+@pytest.mark.slow
+def test_a_bolt_of_three_times_the_visibility_runs_once(bench: SQSBench) -> None:
+    """In a whole topology, whose bolt keeps its thread all the time."""
+    bench.send([b"a"])
+    builder = ss.TopologyBuilder()
+    builder.set_spout("queue", bench.spout())
+    builder.set_bolt("slow", Slow()).shuffle_grouping("queue")
+    with LocalRunner(builder.create_topology(), clock=SystemClock()) as run:
+        wait_until(lambda: run.statistics().acked, check=run.step)
+        wait_until(lambda: bench.counts() == (0, 0), check=run.step)
+        assert (run.statistics().emitted, run.statistics().failed) == (1, 0)
 
 
 def test_the_number_of_deliveries_and_attributes_are_visible(bench: SQSBench) -> None:

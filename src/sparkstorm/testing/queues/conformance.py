@@ -42,12 +42,10 @@ class QueueBench(ABC):
         lease_secs: how long a lease of :meth:`spout` lasts; None: as long as its connection. Keep
             it short: tests wait for three times as long.
         durable: whether messages survive :meth:`stop` and :meth:`start`.
-        ordered: whether the queue hands out messages in the order of their sends.
     """
 
     lease_secs: float | None = None
     durable: bool = True
-    ordered: bool = False
 
     @abstractmethod
     def spout(self, *, decode: str = "string", max_pending: int | None = None) -> QueueSpout:
