@@ -62,7 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark": ENGINE | {"control", "telemetry"},
     "testing.shells.conversation": VALUES | {"multilang"},
     "testing.shells.children": VALUES | {"multilang", "testing.shells.conversation"},
-    "testing": ENGINE | {"local", "queues", "spouts", "testing.shells.children"},
+    "testing": ENGINE | {"control", "local", "queues", "spouts", "testing.shells.children"},
     "testing.plugin": ENGINE | {"local", "spark"},
     "cli": ENGINE
     | EDGE
@@ -103,6 +103,7 @@ ONLY_IN: dict[str, set[str]] = {
     "boto3": {"queues.sqs"},
     "botocore": {"queues.sqs"},
     "yaml": {"flux.document"},
+    **{library: {"ui"} for library in ("fastapi", "jinja2", "starlette", "uvicorn")},
 }
 """Libraries that are named in one place only."""
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from sparkstorm._version import __version__, is_compiled
+from sparkstorm.cli import ui as ui_command
 from sparkstorm.cli.debug.app import EPILOG, debug
 from sparkstorm.cli.edge import edge
 from sparkstorm.cli.letters import app as letters_app
@@ -295,6 +296,7 @@ def postgres_queue_ddl(
 
 
 add_commands(app)
+app.command(epilog="Example: [bold]sparkstorm ui --port 0 --open[/]")(ui_command.ui)
 app.command(epilog=EPILOG)(debug)
 app.add_typer(letters_app.app)
 app.add_typer(state_app.app)
