@@ -11,6 +11,7 @@ from sparkstorm.errors import EnvironmentFault
 from sparkstorm.testing.servers import (
     KafkaServer,
     PostgresServer,
+    RabbitServer,
     RedisServer,
     ServerProcess,
     ZooKeeperServer,
@@ -25,7 +26,9 @@ def accepts(address: str) -> bool:
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("kind", [KafkaServer, ZooKeeperServer, PostgresServer, RedisServer])
+@pytest.mark.parametrize(
+    "kind", [KafkaServer, ZooKeeperServer, PostgresServer, RabbitServer, RedisServer]
+)
 def test_a_server_comes_back_after_a_crash(
     kind: Callable[[], ServerProcess], started: Callable[[ServerProcess], ServerProcess]
 ) -> None:

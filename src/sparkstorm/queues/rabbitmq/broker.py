@@ -1,6 +1,7 @@
 """How to reach a RabbitMQ: a value that travels to every process that talks to the server."""
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ __all__ = ["Broker", "Urls", "error_of", "translated"]
 
 Urls: TypeAlias = str | Sequence[str] | Callable[[], str | Sequence[str]]
 """A URL, the URLs of several nodes, or a function that returns them where a client connects."""
+
+logging.getLogger("pika").setLevel(logging.CRITICAL)  # our own texts say what is wrong, once
 
 _ACCESS_REFUSED, _NOT_FOUND, _NOT_ALLOWED = 403, 404, 530
 _PROBABLE = exceptions.ProbableAuthenticationError | exceptions.ProbableAccessDeniedError

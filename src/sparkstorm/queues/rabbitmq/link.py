@@ -76,6 +76,7 @@ class Link:
         self._place = broker.place
         self._mandatory = mandatory
         self._lost: BaseException | None = None
+        self._ended = False
         self._ready = False
         self._answers: dict[int, str | None] = {}
         self._waiting: dict[int, Message] = {}
@@ -86,7 +87,7 @@ class Link:
             self._connect(parameters, deadline)
             if self._ready:
                 return
-        self.close()
+            self.close()
         raise error_of(self._lost, self._place)
 
     @property
@@ -127,8 +128,11 @@ class Link:
         with suppress(exceptions.AMQPError, OSError):
             if not (connection.is_closing or connection.is_closed):
                 connection.close()
-                connection.ioloop.call_later(_CLOSE_SECS, connection.ioloop.stop)
-                connection.ioloop.start()
+                self._spin(_CLOSE_SECS)
+        if not self._ended:
+            self._ended = True
+            self._spin(0.0)  # pika closes its socket a step after it says that it is lost
+            connection.ioloop.close()
 
     # --- the loop --------------------------------------------------------------------------------
 
@@ -139,6 +143,11 @@ class Link:
         while self._lost is None and not self._done and time.monotonic() < deadline:
             loop.start()
         loop.remove_timeout(timer)
+
+    def _spin(self, secs: float) -> None:
+        loop = self._connection.ioloop
+        loop.call_later(secs, loop.stop)
+        loop.start()
 
     @property
     def _done(self) -> bool:
@@ -151,7 +160,7 @@ class Link:
     # --- opening ---------------------------------------------------------------------------------
 
     def _connect(self, parameters: Any, deadline: float) -> None:
-        self._lost = None
+        self._lost, self._ended = None, False
         self._connection = pika.SelectConnection(
             parameters,
             on_open_callback=lambda connection: connection.channel(

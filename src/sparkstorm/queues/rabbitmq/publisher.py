@@ -70,6 +70,8 @@ class Publisher:
 
     def _open(self, deadline: float) -> Link:
         if self._link is None or self._is_away:
-            self._process = os.getpid()
+            if self._link is not None and self._process == os.getpid():
+                self._link.close()
+            self._link, self._process = None, os.getpid()
             self._link = Link(self._broker, self._name, deadline, mandatory=self._mandatory)
         return self._link

@@ -89,7 +89,7 @@ class RabbitQueue:
                 self._subscription = self._channel.basic_consume(self._queue, self._receive)
             self._connection.process_data_events(wait_secs if limit and not self._arrived else 0)
             if not limit and self._arrived:
-                # The prefetch is the keeper's limit, so a full keeper has no such message: it rests.
+                # A full keeper has no such message, by the prefetch: the keeper rests.
                 self._unsubscribe()
         self._check()
         taken, self._arrived[:limit] = self._arrived[:limit], []
