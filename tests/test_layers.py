@@ -49,7 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "batches": CORE | {"packets", "state", "tasks", "checkpoint", "dead_letters", "sources"},
     "spouts": EDGE,
     "bolts": VALUES | {"components"},
-    "kafka.formats": VALUES,
+    "kafka.formats": VALUES | {"components"},
     "kafka": EDGE | {"kafka.formats"},
     "queues": EDGE | {"spouts", "kafka.formats"},
     "multilang": VALUES | {"components", "topology"},
