@@ -1,10 +1,10 @@
 """Messages per second from each queue, beside the bare client's own loop.
 
-``python -m benchmarks.queues [sqs] [kestrel] [--messages 5000]``. The bare loop takes, reads and
-deletes by the client's own calls, one after the other. The spout runs alone, in this process: each
-message is acked as it is emitted. So the figure shows what the lease keeper costs; a topology adds
-its own work. Exit code 1 if a ratio is below 0.5, unless the spout does 5,000 messages a second:
-from there on the driver's Python is the limit, whatever the client.
+``python -m benchmarks.queues [sqs] [kestrel] [redis] [postgres] [--messages 5000]``. The bare loop
+takes, reads and deletes by the client's own calls, one after the other. The spout runs alone, in
+this process: each message is acked as it is emitted. So the figure shows what the lease keeper
+costs; a topology adds its own work. Exit code 1 if a ratio is below 0.5, unless the spout does
+5,000 messages a second: from there on the driver's Python is the limit, whatever the client.
 """
 
 import argparse
@@ -13,9 +13,13 @@ import sys
 import time
 from collections.abc import Callable
 
+import psycopg
+
 from sparkstorm.testing.queues import QueueBench, SpoutPlay
-from sparkstorm.testing.servers import ElasticMQServer, KestrelServer
+from sparkstorm.testing.servers import ElasticMQServer, KestrelServer, PostgresServer, RedisServer
 from tests.queues.kestrel_bench import KestrelBench
+from tests.queues.postgres_bench import PostgresBench
+from tests.queues.redis_bench import RedisBench, client_of
 from tests.queues.sqs_bench import SQSBench
 
 TARGET = 0.5
@@ -56,6 +60,38 @@ def bare_kestrel(bench: KestrelBench, messages: int) -> float:
         return messages / (time.perf_counter() - started)
 
 
+def bare_redis(bench: RedisBench, messages: int) -> float:
+    """Read a thousand entries a call, ack and delete them with a pipeline."""
+    with client_of(bench.server) as client:
+        client.execute_command("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM")
+        started, done = time.perf_counter(), 0
+        while done < messages:
+            answer = client.execute_command(
+                "XREADGROUP", "GROUP", "g", "bare", "COUNT", 1000, "STREAMS", "s", ">"
+            )
+            ids = [entry for _, entries in answer or () for entry, _ in entries]
+            if ids:
+                pipeline = client.pipeline()
+                pipeline.execute_command("XACK", "s", "g", *ids)
+                pipeline.execute_command("XDEL", "s", *ids)
+                pipeline.execute()
+            done += len(ids)
+        return messages / (time.perf_counter() - started)
+
+
+def bare_postgres(bench: PostgresBench, messages: int) -> float:
+    """Lock a thousand rows and delete them in one transaction: a lease that is a row lock."""
+    take = "SELECT id, body FROM q.jobs ORDER BY id LIMIT 1000 FOR UPDATE SKIP LOCKED"
+    with psycopg.connect(bench.server.dsn, autocommit=True) as connection:
+        started, done = time.perf_counter(), 0
+        while done < messages:
+            with connection.transaction():
+                ids = [number for number, _ in connection.execute(take)]
+                connection.execute("DELETE FROM q.jobs WHERE id = ANY(%s)", [ids])
+            done += len(ids)
+        return messages / (time.perf_counter() - started)
+
+
 def through_the_spout(bench: QueueBench, messages: int) -> float:
     """Ack each message as it is emitted, until the server has deleted all."""
     with SpoutPlay(bench.spout()) as play:
@@ -81,7 +117,7 @@ def measure(name: str, bench: QueueBench, bare: Callable[[int], float], messages
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("queues", nargs="*", default=["sqs", "kestrel"])
+    parser.add_argument("queues", nargs="*", default=["sqs", "kestrel", "redis", "postgres"])
     parser.add_argument("--messages", type=int, default=5000)
     options = parser.parse_args()
     good = True
@@ -94,6 +130,16 @@ def main() -> int:
             kestrel = KestrelBench(server)
             good &= measure(
                 "Kestrel", kestrel, lambda n: bare_kestrel(kestrel, n), options.messages
+            )
+    if "redis" in options.queues:
+        with RedisServer() as store:
+            redis = RedisBench(store, lease_secs=30)
+            good &= measure("Redis", redis, lambda n: bare_redis(redis, n), options.messages)
+    if "postgres" in options.queues:
+        with PostgresServer() as base:
+            table = PostgresBench(base, lease_secs=30)
+            good &= measure(
+                "PostgreSQL", table, lambda n: bare_postgres(table, n), options.messages
             )
     return 0 if good else 1
 

@@ -53,7 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kafka": EDGE | {"kafka.formats"},
     "queues": EDGE | {"spouts", "kafka.formats"},
     "multilang": VALUES | {"components", "topology"},
-    "postgres": VALUES | {"components"},
+    "postgres": EDGE | {"spouts", "queues"},
     "flux": VALUES | {"components", "topology", "multilang"},
     "control": ENGINE,
     "ui": VALUES | {"control"},
@@ -62,7 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark": ENGINE | {"control", "telemetry"},
     "testing.shells.conversation": VALUES | {"multilang"},
     "testing.shells.children": VALUES | {"multilang", "testing.shells.conversation"},
-    "testing": ENGINE | {"local", "queues", "spouts", "testing.shells.children"},
+    "testing": ENGINE | {"control", "local", "queues", "spouts", "testing.shells.children"},
     "testing.plugin": ENGINE | {"local", "spark"},
     "cli": ENGINE
     | EDGE
@@ -70,6 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "spouts",
         "bolts",
         "kafka",
+        "postgres",
         "queues",
         "multilang",
         "flux",
@@ -95,13 +96,14 @@ ONLY_IN: dict[str, set[str]] = {
     "confluent_kafka": {"kafka.client"},
     "kazoo": {"kafka.offsets.zookeeper"},
     "msgpack": {"multilang.msgpack"},
+    "psycopg": {"postgres.address"},
     "opentelemetry": {"telemetry.otel"},
-    "psycopg": {"postgres"},
     "pika": {"queues.rabbitmq"},
     "redis": {"queues.redis"},
     "boto3": {"queues.sqs"},
     "botocore": {"queues.sqs"},
     "yaml": {"flux.document"},
+    **{library: {"ui"} for library in ("fastapi", "jinja2", "starlette", "uvicorn")},
 }
 """Libraries that are named in one place only."""
 
@@ -119,7 +121,7 @@ ROOTS = {"spark.runner", "local.runner", "batches.assembly", "cli.run", ""}
 """These put others together, and import what they put together."""
 
 OVER = {
-    "kafka.spout": 23,
+    "kafka.spout": 18,
     "sources.partitioned.task": 21,
     "sources.replayed.replays": 18,
     "batches.transactions": 16,

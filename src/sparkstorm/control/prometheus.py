@@ -4,6 +4,7 @@ Names follow Prometheus' conventions: base units, ``_total`` for what only grows
 cumulative buckets. Counters are those of the run, so a restart begins at 0, as Prometheus expects.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, final
@@ -68,7 +69,9 @@ _FAMILIES: dict[str, tuple[Kind, str]] = {
     "sparkstorm_execute_seconds": ("histogram", "Time inside of execute."),
     "sparkstorm_process_seconds": ("histogram", "Time from execute to the ack of a tuple."),
     "sparkstorm_complete_seconds": ("histogram", "Time from a message's plan to its ack."),
+    "sparkstorm_component_failed_total": ("counter", "Failed tuples or messages, by reason."),
     "sparkstorm_user_total": ("counter", "A component's own counters."),
+    "sparkstorm_user_observed": ("histogram", "A component's own histograms."),
     "sparkstorm_partition_lag": ("gauge", "Messages behind the end of the partition."),
     "sparkstorm_partition_lag_seconds": ("gauge", "For how long the first of these is there."),
     "sparkstorm_partition_seen_seconds": ("gauge", "The age of the partition's figures."),
@@ -123,7 +126,7 @@ class _Page:
 
     def sample(self, name: str, labels: Mapping[str, str], value: float, suffix: str = "") -> None:
         """Add one line."""
-        shown = ",".join(f'{key}="{one.translate(_ESCAPES)}"' for key, one in labels.items())
+        shown = ",".join(f'{key}="{_label(one)}"' for key, one in labels.items())
         self._families[name].lines.append(f"{name}{suffix}{{{shown}}} {_number(value)}")
 
     def text(self) -> str:
@@ -191,6 +194,11 @@ class _Page:
         self._add_histogram("sparkstorm_complete_seconds", labels, one.complete)
         for counter, value in one.counts.items():
             self.sample("sparkstorm_user_total", {**labels, "counter": counter}, value)
+        for name, seen in one.observed.items():
+            self._add_histogram("sparkstorm_user_observed", {**labels, "histogram": name}, seen)
+        for reason, failed in one.failures.items():
+            named = {**labels, "reason": reason}
+            self.sample("sparkstorm_component_failed_total", named, failed)
 
     def _add_histogram(self, name: str, labels: dict[str, str], one: QuantilesView) -> None:
         if not one.count:
@@ -217,6 +225,11 @@ class _Page:
 
 
 def _number(value: float) -> str:
-    if value == float("inf"):
-        return "+Inf"
+    if not math.isfinite(value):  # a counter of the user's may be anything
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     return str(int(value)) if value == int(value) else repr(float(value))
+
+
+def _label(value: str) -> str:
+    """Return a label's value: a file's name need not be UTF-8, the page has to."""
+    return value.encode(errors="backslashreplace").decode().translate(_ESCAPES)

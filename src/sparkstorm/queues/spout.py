@@ -82,6 +82,9 @@ class QueueSpout(ReplayingSpout):
         """
         raise NotImplementedError
 
+    def note_given_up(self, msg_id: Hashable) -> None:
+        """Called when a message has become a dead letter, before the queue deletes the message."""
+
     def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
         """Connect to the queue, within ten seconds, and begin to take messages."""
         super().open(config, context, collector)
@@ -135,6 +138,7 @@ class QueueSpout(ReplayingSpout):
         """Keep the message leased until its retry, or give it up: the queue then deletes it."""
         super().fail(msg_id, failure)
         if msg_id not in self._kept:
+            self.note_given_up(msg_id)
             self._end(msg_id)
 
     def exhausted(self) -> bool:
@@ -179,6 +183,7 @@ class QueueSpout(ReplayingSpout):
             "deliveries": delivery.deliveries,
         }
         self.collector.give_up(delivery.message_id, failure, source=source)
+        self.note_given_up(delivery.message_id)
         self._end(delivery.message_id)
 
     def _end(self, msg_id: Hashable) -> None:

@@ -1,6 +1,5 @@
 """The outlet: carries news from the coordinator to the telemetry on a thread of its own."""
 
-import importlib.util
 import os
 import queue
 import threading
@@ -47,17 +46,25 @@ def opened_outlet(topology: str, observe: Callable[[Observer], None]) -> Iterato
         topology: the topology's name.
         observe: called with the observer.
     """
-    if not opted_in(os.environ) or importlib.util.find_spec("opentelemetry") is None:
+    target = _messaging(topology) if opted_in(os.environ) else None
+    if target is None:
         yield
         return
-    from sparkstorm.telemetry.otel import Messaging
-
-    outlet = Outlet(Messaging(topology))
+    outlet = Outlet(target)
     observe(outlet)
     try:
         yield
     finally:
         outlet.close()
+
+
+def _messaging(topology: str) -> Observer | None:
+    try:
+        from sparkstorm.telemetry.otel import Messaging
+    except ImportError as error:
+        _logger.info("OpenTelemetry hears nothing of %s: %s", topology, error)
+        return None
+    return Messaging(topology)
 
 
 @final

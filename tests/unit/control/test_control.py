@@ -101,10 +101,12 @@ class Shop:
 
 
 @contextmanager
-def shop(folder: Path, *items: str, **settings: Any) -> Iterator[Shop]:
+def shop(
+    folder: Path, *items: str, bolt: ss.BasicBolt | None = None, **settings: Any
+) -> Iterator[Shop]:
     builder = ss.TopologyBuilder()
     builder.set_spout("orders", Orders(*items))
-    builder.set_bolt("price", Price(), 2).fields_grouping("orders", ["item"])
+    builder.set_bolt("price", bolt or Price(), 2).fields_grouping("orders", ["item"])
     clock, files = ManualClock(), MemoryFiles()
     config = ss.Config.parse({"user": {"api_key": "s3cret-value"}, **settings})
     with LocalRunner(

@@ -1,11 +1,13 @@
 """The exposition, read by Prometheus' own parser."""
 
+import math
 from pathlib import Path
 from typing import Any
 
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families as parse
 
+import sparkstorm as ss
 from sparkstorm.control.client import DriverGoneError
 from sparkstorm.control.prometheus import _FAMILIES, exposition
 from tests.unit.control.test_control import shop
@@ -69,6 +71,37 @@ def test_hostile_names_stay_inside_their_labels(tmp_path: Path) -> None:
     assert 'a"} 1\nforged_metric 7\\' in {
         one.labels.get("topology") for one in families["sparkstorm_up"].samples
     }
+
+
+class Own(ss.BasicBolt):
+    """Counts and measures what a hostile mind can think of."""
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        for name, amount in (("nan", math.nan), ("up", math.inf), ("down", -math.inf)):
+            self.context.count(name, amount)
+        self.context.observe("bytes", 2000)
+        self.context.observe("bytes", 3)
+        raise ValueError("not this")
+
+
+def test_the_users_own_metrics_are_told_whatever_they_are(tmp_path: Path) -> None:
+    with shop(tmp_path, "tea", bolt=Own(), max_retries=0) as here:
+        here.runner.run_until_idle()
+        families = read(exposition({"shop": here.control}))
+    assert math.isnan(value(families, "sparkstorm_user_total", counter="nan"))
+    assert value(families, "sparkstorm_user_total", counter="up") == math.inf
+    assert value(families, "sparkstorm_user_total", counter="down") == -math.inf
+    assert value(families, "sparkstorm_user_observed_count", histogram="bytes") == 2
+    assert value(families, "sparkstorm_user_observed_sum", histogram="bytes") == 2003
+    failed = "sparkstorm_component_failed_total"
+    assert value(families, failed, component="price", reason="error") == 1
+
+
+def test_names_that_are_no_utf8_do_not_spoil_the_page() -> None:
+    """A partition may be a file with any name."""
+    families = read(exposition({"\ud800": Gone()}).encode().decode())
+    (up,) = families["sparkstorm_up"].samples
+    assert up.labels == {"topology": r"\ud800"}
 
 
 def test_a_driver_that_is_gone_is_down_and_hides_no_other(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """OpenTelemetry: spans and metrics, read by the SDK's own exporters in memory."""
 
-from collections.abc import Iterator
+import re
+import sys
+import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,14 +11,17 @@ import pytest
 from opentelemetry import metrics, trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
 import sparkstorm as ss
+from sparkstorm.control.views import AttemptView
+from sparkstorm.metrics import BatchTiming, TaskMetrics
+from sparkstorm.sources.unfinished import Named
 from sparkstorm.spouts import ReplayingSpout
-from sparkstorm.telemetry import opened_outlet
+from sparkstorm.telemetry import Outlet, opened_outlet
 from sparkstorm.telemetry.outlet import OPT_IN
 from sparkstorm.testing import LocalRunner, ManualClock
 
@@ -58,6 +64,7 @@ class Sdk:
 
     spans: InMemorySpanExporter
     reader: InMemoryMetricReader
+    tracers: TracerProvider
 
     def named(self, name: str) -> list[ReadableSpan]:
         return [span for span in self.spans.get_finished_spans() if span.name == name]
@@ -85,7 +92,7 @@ def sdk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sdk]:
     meters = MeterProvider([reader])
     monkeypatch.setattr(trace, "get_tracer", tracers.get_tracer)
     monkeypatch.setattr(metrics, "get_meter", meters.get_meter)
-    yield Sdk(spans, reader)
+    yield Sdk(spans, reader, tracers)
     tracers.shutdown()
     meters.shutdown()
 
@@ -171,15 +178,45 @@ def test_a_traced_attempt_has_a_child_for_each_tuple_and_its_settlement(sdk: Sdk
 
 @pytest.mark.usefixtures("_opted_in")
 def test_a_processor_that_fails_stops_no_topology(
-    sdk: Sdk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    sdk: Sdk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its first failure is logged."""
+    """Its first failure is logged, and the metrics go on."""
 
-    def broken(*args: object, **kwargs: object) -> None:
-        raise OSError("no disk")
+    class Broken(SpanProcessor):
+        def on_end(self, span: ReadableSpan) -> None:
+            raise OSError("no disk")
 
-    monkeypatch.setattr(sdk.spans, "export", broken)
-    monkeypatch.setattr(TracerProvider, "get_tracer", broken)
+    sdk.tracers.add_span_processor(Broken())
     run("tea", "bad")
     assert len(sdk.points("messaging.client.consumed.messages")) == 1
-    assert caplog.records
+    failures = [record.message for record in caplog.records if "OpenTelemetry" in record.message]
+    assert failures == ["OpenTelemetry failed; further failures are not told"]
+
+
+def test_without_the_library_the_variable_is_meant_for_others(
+    sdk: Sdk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(OPT_IN, "messaging")
+    monkeypatch.setitem(sys.modules, "sparkstorm.telemetry.otel", None)
+    run("tea")
+    assert sdk.spans.get_finished_spans() == ()
+
+
+def test_a_slow_exporter_holds_up_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """Facts beyond the limit are dropped, and counted."""
+    gate = threading.Event()
+
+    class Slow:
+        def batch_committed(self, timing: BatchTiming, messages: Mapping[str, int]) -> None:
+            gate.wait()
+
+        def messages_ended(self, spout: str, counts: TaskMetrics) -> None: ...
+
+        def attempt_ended(self, named: Named, attempt: AttemptView) -> None: ...
+
+    outlet = Outlet(Slow())
+    for _ in range(10_100):
+        outlet.batch_committed(BatchTiming(number=0, messages=0, at=0.0), {})
+    gate.set()
+    outlet.close()
+    assert re.search(r"too slow: (99|100) facts were dropped", caplog.text)

@@ -42,4 +42,4 @@ class Stopwatch:
             calls, secs = index - self.marks[-1], now - self.times[-1]
         self.marks.append(index)
         self.times.append(now)
-        return 1 if secs > calls * _CHEAP_SECS else _GROUP
+        return _GROUP if calls and secs <= calls * _CHEAP_SECS else 1

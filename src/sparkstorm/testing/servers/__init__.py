@@ -1,11 +1,11 @@
-"""Servers for tests, on loopback: Kafka, ZooKeeper, PostgreSQL, ElasticMQ, Kestrel.
+"""Servers for tests, on loopback: Kafka, ZooKeeper, PostgreSQL and the queues' servers.
 
 ``pip install "sparkstorm[testing]"`` brings their clients, and pytest. The servers themselves need
-no package: those of the JVM need Java, and PostgreSQL has to be installed. If something is missing,
-an ``EnvironmentFault`` names it.
+no package: those of the JVM need Java, and the others have to be installed. If something is
+missing, an ``EnvironmentFault`` names it.
 
 Each server has a folder and free ports of its own, and stops at the end of its ``with`` block.
-Kafka's jars are fetched once (:mod:`jars`); PostgreSQL must be installed.
+Kafka's jars are fetched once (:mod:`jars`).
 """
 
 from sparkstorm.testing.servers.elasticmq import ElasticMQServer
@@ -14,6 +14,8 @@ from sparkstorm.testing.servers.kafka import KafkaServer
 from sparkstorm.testing.servers.kestrel import KestrelServer
 from sparkstorm.testing.servers.postgres import PostgresServer
 from sparkstorm.testing.servers.process import ServerProcess
+from sparkstorm.testing.servers.rabbitmq import RabbitServer
+from sparkstorm.testing.servers.redis import RedisServer
 from sparkstorm.testing.servers.zookeeper import ZooKeeperServer
 
 __all__ = [
@@ -21,6 +23,8 @@ __all__ = [
     "KafkaServer",
     "KestrelServer",
     "PostgresServer",
+    "RabbitServer",
+    "RedisServer",
     "ServerProcess",
     "ZooKeeperServer",
     "guarded",

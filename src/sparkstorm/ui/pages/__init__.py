@@ -1,0 +1,1 @@
+"""The pages: each a URL, drawn on this side, and kept fresh by server-sent events."""
