@@ -15,8 +15,8 @@ _TAKE_SECS = 0.05
 
 _REST_SECS = 0.01
 
-_CLOSE_SECS = 15.0
-"""The longest time that giving back may take at the end."""
+_CLOSE_SECS = 30.0
+"""The longest time that giving back may take at the end; a long poll takes 20 seconds of it."""
 
 
 @final

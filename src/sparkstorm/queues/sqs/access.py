@@ -33,6 +33,7 @@ BATCH = 10
 ANSWER_SECS = 5.0
 """An answer that takes longer is given up: a connection may be open and carry nothing."""
 
+_SECRET = {"aws_secret_access_key", "aws_session_token"}
 _MISSING = {"QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", "InvalidAddress"}
 _REFUSED = {
     "AccessDenied",
@@ -72,14 +73,20 @@ class Access:
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        hidden = {name: Secret(value) for name, value in self.credentials.items()}
-        object.__setattr__(self, "credentials", hidden)
+        # A profile's name is no secret, and may be a common word.
+        kept = {n: Secret(v) if n in _SECRET else v for n, v in self.credentials.items()}
+        object.__setattr__(self, "credentials", kept)
 
     @property
     def name(self) -> str:
         """The queue and its server, for people."""
         at = f" at {self.endpoint_url}" if self.endpoint_url else ""
         return f"SQS queue {self.queue}{at}"
+
+    @property
+    def key(self) -> str:
+        """A name for these very settings in this process, for shared clients; shows no secret."""
+        return f"{self!r} {hash(tuple(sorted(self.credentials.items())))}"
 
     @property
     def is_fifo(self) -> bool:

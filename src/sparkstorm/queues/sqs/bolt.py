@@ -10,6 +10,7 @@ from sparkstorm.components.collector import BoltCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.config import Config
 from sparkstorm.kafka.formats import Format, Writer, writer_of
+from sparkstorm.queues.queue import QueueLostError
 from sparkstorm.queues.sqs.access import BATCH, Access
 from sparkstorm.texts.user_errors import words_of
 from sparkstorm.tuples import Tuple
@@ -43,7 +44,7 @@ class SQSBolt(Bolt):
         credentials: as :class:`SQSSpout` takes them; never shown.
     """
 
-    transient = ("_client", "_entries", "_tuples", "_bytes")
+    transient = ("_client", "_url", "_entries", "_tuples", "_bytes")
 
     def __init__(
         self,
@@ -69,11 +70,9 @@ class SQSBolt(Bolt):
         self._names = {name: _picked(by) for name, by in chosen.items() if by is not None}
 
     def prepare(self, config: Config, context: TaskContext, collector: BoltCollector) -> None:
-        """Share one client among the tasks in this process, and look for the queue."""
-        self._client = context.shared(f"sqs client {self._access!r}", self._access.client)
-        self._url = context.shared(
-            f"sqs url {self._access!r}", lambda: self._access.url(self._client)
-        )
+        """Share one client among the tasks in this process."""
+        self._client = context.shared(f"sqs client {self._access.key}", self._access.client)
+        self._url = ""
         self._clear()
 
     def execute(self, tup: Tuple) -> None:
@@ -100,8 +99,10 @@ class SQSBolt(Bolt):
         if not entries:
             return
         try:
+            # Not in prepare: a server that is away must fail tuples, and not the whole task.
+            self._url = self._url or self._access.url(self._client)
             answer = self._client.send_message_batch(QueueUrl=self._url, Entries=entries)
-        except (BotoCoreError, ClientError) as error:
+        except (BotoCoreError, ClientError, QueueLostError) as error:
             failed = dict.fromkeys(range(len(tuples)), words_of(error))
         else:
             failed = {
