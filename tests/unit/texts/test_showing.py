@@ -385,8 +385,12 @@ PROGRAMS = {
 }
 """Programs of their own: their output is a pipe to whoever started them, not a screen."""
 
-ALLOWED = {("tasks/report.py", "sys.stderr.write"), ("spark/driver/jvm.py", "logging.getLogger")}
-"""A component's lines where a program has set up no logging; filters of loggers that py4j has."""
+ALLOWED = {
+    ("tasks/report.py", "sys.stderr.write"),
+    ("spark/driver/jvm.py", "logging.getLogger"),
+    ("queues/rabbitmq/broker.py", "logging.getLogger"),
+}
+"""A component's lines where a program has set up no logging; loggers that py4j and pika have."""
 
 
 def showing_calls(source: str, place: str) -> Iterator[str]:
