@@ -49,10 +49,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "batches": CORE | {"packets", "state", "tasks", "checkpoint", "dead_letters", "sources"},
     "spouts": EDGE,
     "bolts": VALUES | {"components"},
-    "kafka": EDGE,
-    "queues": EDGE | {"spouts"},
+    "kafka.formats": VALUES | {"components"},
+    "kafka": EDGE | {"kafka.formats"},
+    "queues": EDGE | {"spouts", "kafka.formats"},
     "multilang": VALUES | {"components", "topology"},
-    "postgres": VALUES | {"components"},
+    "postgres": EDGE | {"spouts", "queues"},
     "flux": VALUES | {"components", "topology", "multilang"},
     "control": ENGINE,
     "ui": VALUES | {"control"},
@@ -61,7 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark": ENGINE | {"control", "telemetry"},
     "testing.shells.conversation": VALUES | {"multilang"},
     "testing.shells.children": VALUES | {"multilang", "testing.shells.conversation"},
-    "testing": ENGINE | {"control", "local", "testing.shells.children"},
+    "testing": ENGINE | {"control", "local", "queues", "spouts", "testing.shells.children"},
     "testing.plugin": ENGINE | {"local", "spark"},
     "cli": ENGINE
     | EDGE
@@ -69,6 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "spouts",
         "bolts",
         "kafka",
+        "postgres",
         "queues",
         "multilang",
         "flux",
@@ -94,8 +96,8 @@ ONLY_IN: dict[str, set[str]] = {
     "confluent_kafka": {"kafka.client"},
     "kazoo": {"kafka.offsets.zookeeper"},
     "msgpack": {"multilang.msgpack"},
+    "psycopg": {"postgres.address"},
     "opentelemetry": {"telemetry.otel"},
-    "psycopg": {"postgres"},
     "pika": {"queues.rabbitmq"},
     "redis": {"queues.redis"},
     "boto3": {"queues.sqs"},
@@ -119,7 +121,7 @@ ROOTS = {"spark.runner", "local.runner", "batches.assembly", "cli.run", ""}
 """These put others together, and import what they put together."""
 
 OVER = {
-    "kafka.spout": 23,
+    "kafka.spout": 18,
     "sources.partitioned.task": 21,
     "sources.replayed.replays": 18,
     "batches.transactions": 16,

@@ -23,14 +23,17 @@ class Count(ss.StatefulBolt):
         self.collector.ack(tup)
 
 builder = ss.TopologyBuilder()
-numbers = itertools.count if "endless" in sys.argv else lambda: range(10)
+numbers = itertools.count if len(sys.argv) > 1 else lambda: range(10)
 builder.set_spout("numbers", ss.spouts.IteratorSpout(numbers, outputs="n long"))
 builder.set_bolt("count", Count()).fields_grouping("numbers", ["n"])
 
 run = ss.submit(builder.create_topology(), name="numbers", master="local[2]")
-if "endless" in sys.argv:
+if len(sys.argv) > 1:
     while run.statistics().acked < 10:
         run.await_termination(0.1)
+    if "undrained" in sys.argv:
+        run.stop(drain=False)
+        raise SystemExit("stopped in the middle of it")
     raise SystemExit("enough of it")
 run.wait_until_drained()
 print(run.stop())
@@ -58,4 +61,11 @@ def test_a_script_that_ends_under_a_run_stops_it(tmp_path: Path) -> None:
     """No trace of the workers that lose their readers, and no stack of Java's."""
     done = ran(tmp_path, "endless")
     assert done.stderr == "count: five is here\nenough of it\n"
+    assert done.returncode == 1
+
+
+def test_a_run_that_is_stopped_in_the_middle_of_a_batch(tmp_path: Path) -> None:
+    """``stop(drain=False)`` cancels Spark's jobs; no stack of Java's tells of it."""
+    done = ran(tmp_path, "undrained")
+    assert done.stderr == "count: five is here\nstopped in the middle of it\n"
     assert done.returncode == 1

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from sparkstorm.errors import EnvironmentFault
-from sparkstorm.testing.servers import KafkaServer, PostgresServer, ServerProcess, ZooKeeperServer
+from sparkstorm.testing.servers import (
+    KafkaServer,
+    PostgresServer,
+    RabbitServer,
+    RedisServer,
+    ServerProcess,
+    ZooKeeperServer,
+)
 
 
 def accepts(address: str) -> bool:
@@ -19,7 +26,9 @@ def accepts(address: str) -> bool:
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("kind", [KafkaServer, ZooKeeperServer, PostgresServer])
+@pytest.mark.parametrize(
+    "kind", [KafkaServer, ZooKeeperServer, PostgresServer, RabbitServer, RedisServer]
+)
 def test_a_server_comes_back_after_a_crash(
     kind: Callable[[], ServerProcess], started: Callable[[ServerProcess], ServerProcess]
 ) -> None:
@@ -54,6 +63,17 @@ def test_a_missing_postgres_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with (
         pytest.raises(EnvironmentFault, match=f"no PostgreSQL in {tmp_path}.*install the package"),
         PostgresServer(tmp_path),
+    ):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_redis_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for Redis."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with (
+        pytest.raises(EnvironmentFault, match=r"no Redis .redis-nowhere.*install the package"),
+        RedisServer("redis-nowhere"),
     ):
         pass
     assert not list(tmp_path.iterdir())

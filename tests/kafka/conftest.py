@@ -241,7 +241,9 @@ class Transaction:
 @pytest.fixture(scope="session")
 def kafka(started: Callable[[KafkaServer], KafkaServer]) -> Iterator[Hand]:
     """A broker that stays up; each test makes topics of its own."""
-    with started(KafkaServer({"log.cleaner.backoff.ms": "200"})) as server:
+    # some tests write records of years ago, which the broker would delete half a minute later
+    settings = {"log.cleaner.backoff.ms": "200", "log.retention.ms": "-1"}
+    with started(KafkaServer(settings)) as server:
         yield Hand(server)
 
 

@@ -2,9 +2,11 @@
 
 Of the numbers in the topic, each hundredth fails once, each thousandth (and seven) for ever.
 With ``--sink`` it counts them by their last two digits instead, exactly once, into another topic.
+With ``--endless`` it goes on until it is killed; else it ends where the topic ends at the start.
 """
 
 import argparse
+import json
 import os
 from pathlib import Path
 
@@ -65,13 +67,16 @@ def main() -> None:
     parser.add_argument("--checkpoint", required=True)
     parser.add_argument("--witness", required=True)
     parser.add_argument("--sink")
+    parser.add_argument("--endless", action="store_true")
     options = parser.parse_args()
     spout = KafkaSpout(
         options.topic,
         bootstrap_servers=options.brokers,
         group="orders",
         value="string",
-        until="latest",
+        until=None if options.endless else "latest",
+        on_reset="follow",
+        refresh_secs=1.0,
         timeout_secs=5.0,
     )
     builder = ss.TopologyBuilder()
@@ -105,6 +110,10 @@ def main() -> None:
     ) as run:
         while not run.wait_until_drained(0.5):
             print(run.statistics(), flush=True)
+            gone = {one.partition: one.expired for one in run.statistics().partitions["orders"]}
+            print("gone", json.dumps(gone), flush=True)
+    gone = {one.partition: one.expired for one in run.statistics().partitions["orders"]}
+    print("gone", json.dumps(gone), flush=True)
     print("drained", run.statistics(), flush=True)
 
 

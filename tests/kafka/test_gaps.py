@@ -85,6 +85,25 @@ def test_a_transaction_that_is_open_is_not_waited_for(kafka: Any) -> None:
             assert seen == [(0, "a"), (1, "b"), (2, "c")]
 
 
+def test_a_transaction_that_nobody_ends_is_said(
+    kafka: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the last stable offset and the end of the log; once, and again when it is over."""
+    topic, seen = kafka.topic(), []  # type: tuple[str, list[Any]]
+    kafka.put(topic, ["a"])
+    with (
+        kafka.open_transaction(topic, ["b", "c"]) as transaction,
+        runner_of(kafka, topic, seen, until=None, refresh_secs=0.2) as runner,
+    ):
+        stuck = f"{topic}/0: the last stable offset is stuck at 1, and the log ends at 3"
+        wait_until(lambda: seen and stuck in caplog.text, check=runner.step)
+        assert seen == [(0, "a")]
+        transaction.commit()
+        wait_until(lambda: len(seen) == 3, check=runner.step)
+        wait_until(lambda: "the last stable offset moves again" in caplog.text)
+    assert caplog.text.count("is stuck at") == 1
+
+
 def test_a_compacted_topic(kafka: Any) -> None:
     """Most offsets are gone; tombstones are messages with the value None."""
     topic = kafka.topic(

@@ -28,7 +28,7 @@ class Play:
         self._topic = topic
         (folder / "witness").mkdir()
 
-    def start(self) -> "subprocess.Popen[bytes]":
+    def start(self, *more: str) -> "subprocess.Popen[bytes]":
         """Start the driver, on the same checkpoint as before."""
         with (self.folder / "driver.log").open("ab") as log:
             return subprocess.Popen(
@@ -37,6 +37,7 @@ class Play:
                     *("--topic", self._topic, "--checkpoint", str(self.folder / "checkpoint")),
                     *("--witness", str(self.folder / "witness")),
                     *(("--sink", self._sink) if self._sink else ()),
+                    *more,
                 ],
                 stdout=log,
                 stderr=log,

@@ -76,8 +76,6 @@ def expired(runner: LocalRunner) -> int:
 # --- logs that get shorter -----------------------------------------------------------------------
 
 
-# slow: in one run of three librdkafka aborted the whole process while the topic was made anew
-@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["earliest", "latest", "fail"])
 def test_a_partition_that_is_lost_while_we_run(
     mortal_kafka: Any, policy: Any, caplog: pytest.LogCaptureFixture

@@ -245,6 +245,38 @@ def test_a_group_that_is_refused_is_said_and_not_waited_for(
             runner_of(server.address, "t", [], **options).__enter__()
 
 
+def test_a_group_that_is_asked_for_while_its_broker_comes_back(mortal_kafka: Any) -> None:
+    """Librdkafka would abort the whole process if an AdminClient asked for the group's state."""
+    topic, going = mortal_kafka.topic(), threading.Event()
+    cluster = Cluster(bootstrap_servers=mortal_kafka.address, client={}, timeout_secs=0.5)
+    answers: list[bool] = []
+
+    def ask() -> None:
+        desk = KafkaDesk(cluster, "g")
+        while not going.is_set():
+            try:
+                desk.committed([Partition(topic, 0)])
+            except ss.SpoutConnectionError:
+                answers.append(False)
+            else:
+                answers.append(True)
+        desk.close()
+
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(2):
+        wait_until(lambda: answers[-3:] == [True] * 3)
+        mortal_kafka.server.kill()
+        refused = answers.count(False)
+        wait_until(lambda refused=refused: answers.count(False) >= refused + 3)  # type: ignore[misc]
+        mortal_kafka.server.start()
+    wait_until(lambda: answers[-3:] == [True] * 3)
+    going.set()
+    for thread in threads:
+        thread.join()
+
+
 def test_no_repr_shows_a_password() -> None:
     secret = {"sasl.password": "hush"}
     for one in (

@@ -225,3 +225,11 @@ def test_a_property_without_a_name_or_value_is_refused(tmp_path: Path, argument:
     """Its value would be an empty text."""
     path = write(tmp_path / "words.yaml", "name: ${text}")
     assert_refused(sparkstorm("explain", path, "--", argument), argument, "write NAME=VALUE")
+
+
+def test_the_table_of_a_queue_is_printed() -> None:
+    """Names are quoted, so that any name of a table works."""
+    result = sparkstorm("postgres-queue-ddl", 'app.my "jobs"', "--done", "done_at")
+    assert 'CREATE TABLE "app"."my ""jobs"""' in result.stdout
+    assert '"done_at" timestamptz' in result.stdout
+    assert sparkstorm("postgres-queue-ddl", "app.").exit_code == 2

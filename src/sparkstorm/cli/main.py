@@ -264,6 +264,37 @@ def multilang(
         raise typer.Exit(serve_component(target, arguments or (), serializer))
 
 
+@app.command(
+    "postgres-queue-ddl",
+    epilog="Example: [bold]sparkstorm postgres-queue-ddl app.jobs | psql shop[/]",
+)
+def postgres_queue_ddl(
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE", help="The table, perhaps with its schema.", show_default=False
+        ),
+    ],
+    *,
+    priority: Annotated[
+        str | None,
+        typer.Option("--priority", metavar="COLUMN", help="Rows of a higher value come first."),
+    ] = None,
+    done: Annotated[
+        str | None,
+        typer.Option(
+            "--done", metavar="COLUMN", help="Keep acked rows, with the time of their ack."
+        ),
+    ] = None,
+    verbose: Verbose = False,
+) -> None:
+    """Print the SQL of a table that a PostgresQueueSpout reads as a queue. Changes nothing."""
+    with edge(verbose):
+        from sparkstorm.postgres import QueueTable, queue_ddl
+
+        say(queue_ddl(QueueTable(name=table, priority=priority, done=done)))
+
+
 add_commands(app)
 app.command(epilog="Example: [bold]sparkstorm ui --port 0 --open[/]")(ui_command.ui)
 app.command(epilog=EPILOG)(debug)

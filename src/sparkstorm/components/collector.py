@@ -1,6 +1,6 @@
 """Collectors: the interfaces components emit through. The engine brings the implementations."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 from sparkstorm.tuples import Tuple
@@ -31,10 +31,17 @@ class SpoutCollector(Protocol):
         """Show an error to people watching the topology. No message fails."""
         ...
 
-    def give_up(self, msg_id: Hashable, failure: Failure) -> None:
+    def give_up(
+        self, msg_id: Hashable, failure: Failure, *, source: Mapping[str, Any] | None = None
+    ) -> None:
         """Tell the engine to count and report a failed message as given up.
 
-        The spout will not emit the message again.
+        The spout will not emit the message again. On return the dead letter is written.
+
+        Args:
+            msg_id: the message; one that was never emitted is allowed, too.
+            failure: why.
+            source: facts for the dead letter of a message without values, such as its bytes.
         """
         ...
 

@@ -31,7 +31,8 @@ class DeadLetter:
         values: the original payload, as the spout emitted it; None if unknown.
         direct: for ``emit_direct`` the receiving task, as (component, index).
         msg_id: the spout's own name for the message.
-        source: of a partitioned spout, the split's data and the position in the split.
+        source: of a partitioned spout, the split's data and the position in the split; of a queue,
+            the bytes of a message that could not be decoded.
         failure: why the last attempt failed: reason, component, task, message, traceback.
         attempts: how many attempts there were.
         first_time: when the first attempt began, in seconds since 1970.

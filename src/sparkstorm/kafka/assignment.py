@@ -16,7 +16,7 @@ from sparkstorm.kafka.offsets.beginnings import Beginning, Known
 from sparkstorm.kafka.offsets.place import Place, statistics_of, unread_of
 from sparkstorm.kafka.offsets.progress import PartitionProgress
 from sparkstorm.kafka.offsets.ranges import Range
-from sparkstorm.kafka.offsets.stored import Held, Stored
+from sparkstorm.kafka.offsets.stored import CommittedOffset, Stored
 from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.texts.logs import logger_of
 from sparkstorm.verdicts import Failure, Reason
@@ -125,7 +125,7 @@ class Assignment:
             if self._bounded and place.until is None:
                 place.until = end
 
-    def note_held(self, held: Mapping[Partition, Held]) -> None:
+    def note_held(self, held: Mapping[Partition, CommittedOffset]) -> None:
         """The store of progress holds this now."""
         for partition, one in held.items():
             if partition in self._places:
@@ -251,7 +251,7 @@ class Assignment:
         for topic, numbers in snapshot.items():
             for number, data in numbers.items():
                 progress = PartitionProgress.restore(data)
-                held = None if data["held"] is None else Held(*data["held"])
+                held = None if data["held"] is None else CommittedOffset(*data["held"])
                 place = Place(progress, data["id"], end=progress.emitted_to, held=held)
                 self._places[Partition(topic, int(number))] = place
 

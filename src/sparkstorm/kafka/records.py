@@ -102,7 +102,7 @@ class Shape:
         good = [n for n in range(len(records)) if n not in bad] if bad else range(len(records))
         if bad:
             made = {name: [values[n] for n in good] for name, values in made.items()}
-        positions = [offsets[n] for n in good]
+        positions = [offsets[n] for n in good] if bad else offsets
         if self.many:
             positions, made = _one_by_one(positions, made)
         else:
@@ -128,6 +128,10 @@ class Shape:
                 return _each("timestamp", _moment, records)
             case "headers":
                 return _each("headers", _headers, records)
+            case "key" if self.key is bytes:
+                return [record.key() for record in records], {}
+            case "value" if self.value is bytes:
+                return [record.value() for record in records], {}
             case "key":
                 return _each("key", _bytes_reader(self.key, partition, _key), records)
         return _each("value", _bytes_reader(self.value, partition, _value), records)
@@ -169,8 +173,6 @@ def _bytes_reader(
     reader: Reader, partition: Partition, part: Callable[[Record], bytes | None]
 ) -> Callable[[Record], Any]:
     """Return the function that reads the key or the value of a record."""
-    if reader is bytes:
-        return part
     if isinstance(reader, WithRecord):
         with_record = reader.read
 

@@ -6,43 +6,23 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any, final
 
 from sparkstorm.clock import Clock, SystemClock
 from sparkstorm.components.context import TaskContext
-from sparkstorm.components.spout import (
-    EXPIRED,
-    Messages,
-    PartitionedSpout,
-    Positions,
-    Split,
-)
+from sparkstorm.components.spout import Messages, PartitionedSpout, Positions, Split
 from sparkstorm.config import Config
 from sparkstorm.errors import ConfigError
 from sparkstorm.kafka.assignment import Assignment, Limits, merge_splits
-from sparkstorm.kafka.client.desk import KafkaDesk
-from sparkstorm.kafka.client.reader import OutOfRangeError, RangeReader, shared_reader
 from sparkstorm.kafka.cluster import Cluster, Partition, Target
+from sparkstorm.kafka.driver.follower import Follower
+from sparkstorm.kafka.driver.keeper import Keeper
+from sparkstorm.kafka.driver.sizes import RecordSizes
 from sparkstorm.kafka.formats import Format, Reader, reader_of, type_of
-from sparkstorm.kafka.keeper import Keeper
-from sparkstorm.kafka.offsets.beginnings import Beginnings
-from sparkstorm.kafka.offsets.committer import Committer
-from sparkstorm.kafka.offsets.stored import ProgressStore
-from sparkstorm.kafka.offsets.stores import GroupStore
 from sparkstorm.kafka.offsets.zookeeper import ZooKeeperProgress
-from sparkstorm.kafka.records import (
-    FIELDS,
-    Record,
-    Shape,
-    kept_records,
-    origin_of,
-    wanted,
-    wanted_ranges,
-)
-from sparkstorm.kafka.sizes import RecordSizes
+from sparkstorm.kafka.records import FIELDS, Shape
+from sparkstorm.kafka.splits import SplitReader, partition_of
 from sparkstorm.kafka.subscription import OnReset, OutOfRange, Start, Subscription, Topics
-from sparkstorm.kafka.watch import Watch
 from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.streams import Outputs
 from sparkstorm.verdicts import Failure, Reason
@@ -143,20 +123,20 @@ class KafkaSpout(PartitionedSpout):
             on_reset=on_reset,
             force_from_start=force_from_start,
         )
-        self._progress = progress
-        self._shape = Shape(tuple(fields), reader_of(key), reader_of(value), many)
+        shape = Shape(tuple(fields), reader_of(key), reader_of(value), many)
+        self._reader = SplitReader(self._cluster, shape)
         self.outputs: Outputs = _outputs(fields, type_of(key), None if many else type_of(value))
         self._message_bytes = message_bytes
-        self._commit_secs = commit_secs
-        self._renew_secs = renew_secs
-        self._refresh_secs = refresh_secs
         self._connect_secs = connect_secs
         limits = Limits(uncommitted=max_uncommitted, rate=rate)
         self._assignment = Assignment(limits, bounded=until is not None)
+        self._follower = Follower(
+            *(self._cluster, group, self._source, progress, self._assignment),
+            commit_secs=commit_secs,
+            renew_secs=renew_secs,
+            refresh_secs=refresh_secs,
+        )
         self._clock: Clock = SystemClock()
-        self._committed_at = self._renewed_at = float("-inf")
-        self._watch: Watch | None = None
-        self._committer: Committer | None = None
         self._keep_bytes = keep_bytes
         self._keeper: Keeper | None = None
         self._sizes: RecordSizes | None = None
@@ -168,35 +148,24 @@ class KafkaSpout(PartitionedSpout):
         tasks, mine = len(context.component_tasks(context.component)), context.task_index
         self._clock = context.clock
         self._topology_id = self._topology_id or f"{context.topology}-{secrets.token_hex(4)}"
-        desk = KafkaDesk(self._cluster, self._group)
-        self._committer = Committer(self._store(desk, context.topology))
-        self._watch = Watch(
-            desk,
-            Beginnings(desk, self._committer, self._source, self._topology_id),
-            self._source,
+        self._follower.open(
+            self._topology_id,
+            context.topology,
             lambda partition: _place_of(partition, tasks) == mine,
-            refresh_secs=self._refresh_secs,
+            self._clock,
+            self._connect_secs,
         )
-        try:
-            self._watch.start(self._assignment.known, self._connect_secs)
-        except BaseException:
-            self._leave(self._watch, self._committer)
-            raise
-        self._take_news(self._watch, self._committer)
         if not self._message_bytes and config.max_spout_pending is None:
             share = config.max_pending_bytes // tasks
-            self._sizes = RecordSizes(self._raw, share, self._clock)
+            self._sizes = RecordSizes(self._reader.records, share, self._clock)
             for split in self._assignment.preview():
                 self._sizes.learn(split)
         if self._keep_bytes:
-            self._keeper = Keeper(self._raw, self._keep_bytes)
+            self._keeper = Keeper(self._reader.records, self._keep_bytes)
 
     def close(self) -> None:
         """Commit the progress of all partitions and leave the cluster."""
-        if self._watch is not None and self._committer is not None:
-            self._committer.put(self._assignment.commits(everything=True), self._watch.topics)
-            self._leave(self._watch, self._committer)
-            self._watch = self._committer = None
+        self._follower.close()
         if self._sizes is not None:
             self._sizes.close()
         if self._keeper is not None:
@@ -204,11 +173,9 @@ class KafkaSpout(PartitionedSpout):
 
     def plan(self, limit: int) -> list[Split]:
         """Return ranges of offsets, of all partitions in turn; none while the cluster is away."""
-        if self._watch is None or self._committer is None:
-            return []
-        self._take_news(self._watch, self._committer)
-        self._commit_if_due()
-        if self._watch.trouble:
+        self._follower.take_news()
+        self._follower.commit_if_due()
+        if not self._follower.ready:
             return []
         mean = self._message_bytes
         if self._sizes is not None:
@@ -221,27 +188,7 @@ class KafkaSpout(PartitionedSpout):
 
     def read(self, split: Split) -> Iterator[Messages]:
         """Read a range of offsets, or single ones of it (on an executor)."""
-        partition, start = _partition_of(split), split.data["start"]
-        kept, rest = kept_records(split)
-        if kept:
-            yield self._shape.messages(partition, start, kept)
-        if rest is None:
-            return
-        reader = shared_reader(self._cluster)
-        offsets = None if rest.only is None else {start + position for position in rest.only}
-        with reader.lock:
-            for records, gone in _records(reader, partition, rest):
-                messages = self._shape.messages(partition, start, wanted(records, offsets))
-                unfit = {
-                    offset - start: EXPIRED
-                    for offset in gone
-                    if offsets is None or offset in offsets
-                }
-                yield Messages(
-                    positions=messages.positions,
-                    columns=messages.columns,
-                    unfit={**messages.unfit, **unfit},
-                )
+        return self._reader.messages(split)
 
     def reads(self, place: Hashable) -> bool:
         """Return whether a pattern matches a topic that the topology writes to.
@@ -265,16 +212,12 @@ class KafkaSpout(PartitionedSpout):
 
     def origins(self, split: Split) -> list[Mapping[str, Any]]:
         """The records as they are: offset, timestamp, key, value and headers."""
-        kept, rest = kept_records(split)
-        there = kept if rest is None else chain(kept, self._raw(rest))
-        found: dict[int, Mapping[str, Any]] = {r.offset(): origin_of(r) for r in there}
-        offsets = [split.data["start"] + position for position in split.only or ()]
-        return [found.get(offset, {"offset": offset}) for offset in offsets]
+        return self._reader.origins(split)
 
     def msg_id(self, split: Split, position: int) -> tuple[str, int, int]:
         """Return topic, partition and offset."""
         number = position if split.only is None else split.only[position]
-        return (*_partition_of(split), split.data["start"] + number)
+        return (*partition_of(split), split.data["start"] + number)
 
     def ack(self, split: Split, positions: Positions) -> None:
         """Note that these are done."""
@@ -293,13 +236,13 @@ class KafkaSpout(PartitionedSpout):
 
     def partition(self, split: Split) -> str:
         """Topic and number."""
-        return str(_partition_of(split))
+        return str(partition_of(split))
 
     def partitions(self) -> list[PartitionStatistics]:
         """How each partition of this task stands."""
         counts = Counter[Partition]() if self._keeper is None else self._keeper.counts()
         kept = {str(partition): count for partition, count in counts.items()}
-        age_secs = 0.0 if self._watch is None else self._watch.age_secs
+        age_secs = self._follower.age_secs
         return [
             replace(one, kept=kept.get(one.partition, 0), seen_secs=age_secs)
             for one in self._assignment.statistics(self._clock.monotonic())
@@ -342,72 +285,7 @@ class KafkaSpout(PartitionedSpout):
         self._assignment.finish(split, positions, given_up=given_up)
         if self._keeper is not None:
             self._keeper.forget(split, positions)
-        self._commit_if_due()
-
-    def _raw(self, split: Split) -> Iterator[Record]:
-        """The records that are there of single offsets."""
-        reader = shared_reader(self._cluster)
-        offsets = {split.data["start"] + position for position in split.only or ()}
-        with reader.lock:
-            for records, _ in _records(reader, _partition_of(split), split):
-                yield from wanted(records, offsets)
-
-    def _store(self, desk: KafkaDesk, topology: str) -> ProgressStore:
-        if self._progress is None:
-            return GroupStore(desk, self._topology_id)
-        names = {"id": self._topology_id, "name": topology}
-        return self._progress.open(names, several=self._source.several)
-
-    def _leave(self, watch: Watch, committer: Committer) -> None:
-        """Store what waits, and close the connections that nobody uses any more."""
-        watch.close(in_use=not committer.close())
-
-    def _take_news(self, watch: Watch, committer: Committer) -> None:
-        now = self._clock.monotonic()
-        for news in watch.take(self._assignment.positions):
-            if news.there is not None:
-                self._assignment.note_there(news.there)
-            for partition, beginning in news.begun.items():
-                self._assignment.begin(partition, beginning)
-            for jump in news.jumps:
-                self._assignment.jump(*jump)
-            self._assignment.note_ends(news.ends, now)
-        self._assignment.note_held(committer.take())
-
-    def _commit_if_due(self) -> None:
-        now = self._clock.monotonic()
-        if self._watch is None or self._committer is None:
-            return
-        if now - self._committed_at < self._commit_secs:
-            return
-        renew = now - self._renewed_at >= self._renew_secs
-        self._committed_at = now
-        self._renewed_at = now if renew else self._renewed_at
-        self._committer.put(self._assignment.commits(everything=renew), self._watch.topics)
-
-
-def _records(
-    reader: RangeReader, partition: Partition, split: Split
-) -> Iterator[tuple[Sequence[Any], range]]:
-    """Yield what is there of a split, and the offsets that its source no longer has."""
-    whole = range(split.data["start"], wanted_ranges(split)[-1][1])
-    topic_id = split.data["topic_id"]
-    if reader.topic_id(partition.topic, topic_id) != topic_id:
-        yield (), whole
-        return
-    for start, stop in wanted_ranges(split):
-        while start < stop:
-            try:
-                for records in reader.read(partition, start, stop):
-                    yield records, range(0)
-                    start = records[-1].offset() + 1
-                break
-            except OutOfRangeError as error:
-                low, high = min(stop, error.low), max(start, error.high)
-                yield (), range(start, low)
-                yield (), range(high, stop)
-                start, stop = max(start, low), min(stop, high)
-    yield (), range(0)
+        self._follower.commit_if_due()
 
 
 def _outputs(fields: Sequence[str], key: str | None, value: str | None) -> Outputs:
@@ -416,10 +294,6 @@ def _outputs(fields: Sequence[str], key: str | None, value: str | None) -> Outpu
     if all(types.get(name) for name in fields):
         return ", ".join(f"{name} {types[name]}" for name in fields)
     return list(fields)
-
-
-def _partition_of(split: Split) -> Partition:
-    return Partition(split.data["topic"], split.data["partition"])
 
 
 def _place_of(partition: Partition, tasks: int) -> int:

@@ -32,7 +32,7 @@ class PartitionStatistics:
         dead_letters: messages given up.
         kept: stored records of failed messages, in case the source loses them.
         skipped: positions without a message; positions read twice by Spark may count twice.
-        expired: positions the source had lost before the read.
+        expired: positions the source had lost before the read; earlier runs of a checkpoint count.
         log_cuts: how often the source became shorter.
         paused: whether too much is uncommitted to read on.
         halted: whether the user has paused it.

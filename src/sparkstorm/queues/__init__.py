@@ -1,5 +1,22 @@
-"""Spouts and bolts for queues: systems that hand out a message by a lease.
+"""Queues as sources: systems that hand out messages by a lease.
 
-``queue.py`` says what the lease keeper asks of a system; each system's client library is loaded by
-one file alone.
+:mod:`queue` says what the lease keeper asks of a system. :mod:`keeper` keeps the leases, without a
+thread or a clock of its own. :mod:`spout` is the base of all queue spouts; each system has one
+file, which alone names the system's client library.
 """
+
+from sparkstorm.queues.decoding import WithDelivery
+from sparkstorm.queues.keeper import KeeperCounts, LeaseKeeper
+from sparkstorm.queues.queue import Delivery, Lease, Queue, QueueLostError
+from sparkstorm.queues.spout import QueueSpout
+
+__all__ = [
+    "Delivery",
+    "KeeperCounts",
+    "Lease",
+    "LeaseKeeper",
+    "Queue",
+    "QueueLostError",
+    "QueueSpout",
+    "WithDelivery",
+]

@@ -12,7 +12,7 @@ from sparkstorm.kafka.assignment import Assignment, Limits, merge_splits, offset
 from sparkstorm.kafka.cluster import Partition
 from sparkstorm.kafka.offsets.beginnings import Beginning, Known
 from sparkstorm.kafka.offsets.ranges import Range
-from sparkstorm.kafka.offsets.stored import Held, Stored
+from sparkstorm.kafka.offsets.stored import CommittedOffset, Stored
 
 A, B = Partition("a", 0), Partition("b", 1)
 ERROR = Failure(reason=Reason.ERROR, component="bolt", message="no such customer")
@@ -237,7 +237,7 @@ def test_a_snapshot_goes_on() -> None:
     made = assignment((A, 100))
     [split] = made.plan(50, 0.0)
     made.finish(split, [(10, 20)])
-    made.note_held({A: Held(0, "us")})
+    made.note_held({A: CommittedOffset(0, "us")})
     again = Assignment(Limits())
     again.restore(json.loads(json.dumps(made.snapshot())))
     again.note_ends({A: 100})
@@ -245,7 +245,17 @@ def test_a_snapshot_goes_on() -> None:
     assert planned(again.plan(50, 0.0)) == [("a", 50, 100)]
     again.finish(split, [(0, 10), (20, 50)])
     assert again.commits() == {A: stored(50, [])}
-    assert again.known == {A: Known("id", 100, 50, Held(0, "us"))}
+    assert again.known == {A: Known("id", 100, 50, CommittedOffset(0, "us"))}
+
+
+def test_lost_offsets_stay_counted_under_the_next_driver() -> None:
+    """The driver that noticed may die before anybody has asked it."""
+    made = assignment((A, 100))
+    made.begin(A, Beginning("id", 40, skipped=40, cut=True))
+    again = Assignment(Limits())
+    again.restore(json.loads(json.dumps(made.snapshot())))
+    assert [one.expired for one in made.statistics()] == [140]
+    assert [one.expired for one in again.statistics()] == [140]
 
 
 def test_whole_splits_stay_whole_when_retries_are_merged() -> None:

@@ -8,7 +8,7 @@ import pytest
 from sparkstorm.errors import CheckpointError, InternalError, SpoutConnectionError
 from sparkstorm.kafka.cluster import Partition, Topic
 from sparkstorm.kafka.offsets.committer import Committer
-from sparkstorm.kafka.offsets.stored import Held, Saved, Stored
+from sparkstorm.kafka.offsets.stored import CommittedOffset, Saved, Stored
 from sparkstorm.testing import wait_until
 
 A, B = Partition("a", 0), Partition("a", 1)
@@ -33,7 +33,9 @@ class Store:
         if self.fault is not None:
             raise self.fault
         self.kept.update(progress)
-        return Saved({p: Held(one.offset, "us") for p, one in progress.items()}, self.drops)
+        return Saved(
+            {p: CommittedOffset(one.offset, "us") for p, one in progress.items()}, self.drops
+        )
 
     def close(self) -> None:
         self.closed = True
@@ -51,7 +53,7 @@ def test_progress_that_could_not_be_stored_waits(caplog: pytest.LogCaptureFixtur
     wait_until(lambda: not committer.trouble)
     assert committer.close()
     assert store.kept == {A: Stored(2), B: Stored(5)}
-    assert committer.take() == {A: Held(2, "us"), B: Held(5, "us")}
+    assert committer.take() == {A: CommittedOffset(2, "us"), B: CommittedOffset(5, "us")}
     assert committer.take() == {}
     assert committer.acks_dropped == 7
     said = [line.split(":")[0] for line in caplog.messages]

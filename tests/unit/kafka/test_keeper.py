@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sparkstorm import Split, SpoutConnectionError
 from sparkstorm.kafka.assignment import merge_splits
 from sparkstorm.kafka.cluster import Partition
-from sparkstorm.kafka.keeper import Keeper
+from sparkstorm.kafka.driver.keeper import Keeper
 from sparkstorm.kafka.records import KeptRecord, kept_records, kept_size, origin_of, to_kept
 from sparkstorm.testing import wait_until
 

@@ -7,7 +7,7 @@ import pytest
 
 from sparkstorm.errors import CheckpointError, SpoutConnectionError
 from sparkstorm.kafka.cluster import Partition
-from sparkstorm.kafka.offsets.stored import Held, Stored
+from sparkstorm.kafka.offsets.stored import CommittedOffset, Stored
 from sparkstorm.kafka.offsets.stores import Committed, GroupStore, TextTooLongError
 
 A, B = Partition("a", 0), Partition("b", 0)
@@ -39,7 +39,7 @@ def test_what_is_stored_is_read_back() -> None:
     """A later run learns which run stored it, and of which topic."""
     group, stored = Group(), Stored(7, [(9, 12)], topic_id="id-a")
     saved = GroupStore(group, "t").save({A: stored}, {})
-    assert saved.held == {A: Held(7, "t")}
+    assert saved.held == {A: CommittedOffset(7, "t")}
     assert GroupStore(group, "u").load(IDS) == {A: Stored(7, [(9, 12)], "t", "id-a")}
 
 
@@ -102,7 +102,7 @@ def test_a_broker_with_less_room_gets_shorter_texts(
     assert (group.kept[A][0], group.kept[B][0]) == (3, 1)
     assert len(group.kept[A][1]) > most * 3 // 4 - 6 or most < 120
     assert saved.dropped > 0
-    assert saved.held[A] == Held(3, "t", bare=not group.kept[A][1])
+    assert saved.held[A] == CommittedOffset(3, "t", bare=not group.kept[A][1])
     assert "offset.metadata.max.bytes" in caplog.text
     before = len(caplog.messages)
     store.save({A: wanted._replace(offset=4)}, {})

@@ -7,10 +7,10 @@ import pytest
 
 from sparkstorm.errors import CheckpointError, InternalError, SpoutConnectionError
 from sparkstorm.kafka.cluster import Partition, Topic
+from sparkstorm.kafka.driver.watch import Watch
 from sparkstorm.kafka.offsets.beginnings import Beginning, Beginnings, Jump, Known, is_ours
-from sparkstorm.kafka.offsets.stored import Held, Stored
+from sparkstorm.kafka.offsets.stored import CommittedOffset, Stored
 from sparkstorm.kafka.subscription import Subscription
-from sparkstorm.kafka.watch import Watch
 
 A, B = Partition("a", 0), Partition("a", 1)
 
@@ -49,6 +49,9 @@ class Cluster:
 
     def at(self, partitions: Collection[Partition], millis: int) -> dict[Partition, int]:
         return dict.fromkeys(partitions, millis)
+
+    def log_ends(self, partitions: Any) -> dict[Partition, int]:
+        return self.ends(partitions)
 
     def cuts(self) -> dict[Partition, int]:
         cut, self.cut = self.cut, {}
@@ -95,7 +98,7 @@ def test_stored_progress_is_taken_up() -> None:
     watch = watch_of(Cluster(a=("1", [(0, 10)])), progress, start="latest")
     watch.look()
     [news] = watch.take({})
-    assert news.begun == {A: Beginning("1", 4, [(6, 8)], held=Held(4, "they"))}
+    assert news.begun == {A: Beginning("1", 4, [(6, 8)], held=CommittedOffset(4, "they"))}
 
 
 def test_without_progress_committed_is_an_error() -> None:
@@ -261,7 +264,7 @@ def test_acks_beyond_the_end_are_none_of_this_log() -> None:
     assert "the log has no offset 20" in news.begun[A].why
 
 
-OURS, BARE = Held(50, "us"), Held(50, "us", bare=True)
+OURS, BARE = CommittedOffset(50, "us"), CommittedOffset(50, "us", bare=True)
 
 
 @pytest.mark.parametrize(
@@ -273,15 +276,17 @@ OURS, BARE = Held(50, "us"), Held(50, "us", bare=True)
         (Stored(50), OURS, False),  # a tool leaves no text
         (Stored(7), OURS, False),
         (Stored(7, run="they"), OURS, False),
-        (Stored(7), Held(7, ""), True),  # it died before it could commit
-        (Stored(8), Held(7, ""), False),
+        (Stored(7), CommittedOffset(7, ""), True),  # it died before it could commit
+        (Stored(8), CommittedOffset(7, ""), False),
         (Stored(7), None, False),
         (Stored(55), BARE, True),
         (Stored(49), BARE, False),
         (Stored(61), BARE, False),
     ],
 )
-def test_who_set_the_stored_offset(stored: Stored, held: Held | None, ours: bool) -> None:
+def test_who_set_the_stored_offset(
+    stored: Stored, held: CommittedOffset | None, ours: bool
+) -> None:
     """By the run's name beside it, and by what the checkpoint says was there."""
     assert is_ours(stored, Known("1", 60, 40, held), "us") is ours
 
@@ -306,7 +311,11 @@ def test_a_reset_is_followed_or_ignored(caplog: pytest.LogCaptureFixture) -> Non
     """As the user says; neither is silent."""
     watch = restored("follow", Stored(7), Known("1", 60, 40, OURS))
     begun = watch.take({A: 60})[0].begun[A]
-    assert (begun.offset, begun.held, begun.why) == (7, Held(7, ""), "it was reset: going on at 7")
+    assert (begun.offset, begun.held, begun.why) == (
+        7,
+        CommittedOffset(7, ""),
+        "it was reset: going on at 7",
+    )
     watch.close()
     watch = restored("ignore", Stored(7), Known("1", 60, 40, OURS))
     assert not watch.take({A: 60})[0].begun

@@ -1,6 +1,7 @@
 """Advice: what the engine tells the author of a topology, and runs all the same."""
 
 import sparkstorm as ss
+from sparkstorm.multilang import ShellBolt
 from sparkstorm.planning.explain import explain
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.spouts import IteratorSpout
@@ -14,10 +15,10 @@ class Count(ss.StatefulBolt):
         self.collector.ack(tup)
 
 
-def explained(tasks: int, grouping: str) -> str:
+def explained(tasks: int, grouping: str, bolt: ss.StatefulBolt | None = None) -> str:
     builder = ss.TopologyBuilder()
     builder.set_spout("numbers", IteratorSpout(range(3), "n int"))
-    reader = builder.set_bolt("count", Count(), parallelism=tasks)
+    reader = builder.set_bolt("count", bolt or Count(), parallelism=tasks)
     if grouping == "fields":
         reader.fields_grouping("numbers", "n")
     else:
@@ -36,3 +37,8 @@ def test_state_that_sees_all_of_a_key_gets_none() -> None:
     """One task, a copy for each, or a task for each key."""
     for tasks, grouping in ((1, "shuffle"), (2, "fields"), (2, "all"), (2, "global")):
         assert "note:" not in explained(tasks, grouping)
+
+
+def test_bolts_that_come_with_sparkstorm_get_none() -> None:
+    """A shell bolt keeps tuples that its child has not acked: any grouping will do."""
+    assert "note:" not in explained(2, "shuffle", ShellBolt("cat", outputs="n int"))

@@ -22,6 +22,8 @@ from sparkstorm.kafka.offsets.stores import Committed, TextTooLongError
 
 __all__ = ["KafkaDesk"]
 
+_NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._WAIT_COORD)  # noqa: SLF001
+
 
 @final
 class KafkaDesk:
@@ -41,6 +43,8 @@ class KafkaDesk:
         self._consumer, _ = make(
             Consumer, cluster, group_id=group, enable_auto_commit=False, auto_offset_reset="error"
         )
+        self._refusal: KafkaError | None = None
+        """Why the coordinator does not want us, as the consumer has said."""
 
     def topic_names(self) -> list[str]:
         """The names of all topics that we may see.
@@ -71,6 +75,10 @@ class KafkaDesk:
     def ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         """Where the readable parts end: at the last stable offsets."""
         return self._offsets(partitions, OffsetSpec.latest(), self._epochs)
+
+    def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """Where the logs end, records of open transactions included."""
+        return self._offsets(partitions, OffsetSpec.latest(), level=IsolationLevel.READ_UNCOMMITTED)
 
     def cuts(self) -> dict[Partition, int]:
         """Where logs were cut that had an end further on, and have another leader since.
@@ -105,6 +113,7 @@ class KafkaDesk:
             found = self._consumer.committed(wanted, timeout=self._secs)
         except KafkaException as error:
             raise self._group_error("read the group's offsets", error) from error
+        self._refusal = None
         for one in found:
             if one.error is not None:
                 raise self._troubles.error("read the group's offsets", one.error)
@@ -134,6 +143,7 @@ class KafkaDesk:
             if error.args[0].code() == KafkaError.OFFSET_METADATA_TOO_LARGE:
                 raise TextTooLongError(error.args[0].str()) from error
             raise self._group_error("commit offsets", error) from error
+        self._refusal = None
         failed = [one for one in done or () if one.error is not None]
         for one in failed:
             if one.error.code() == KafkaError.OFFSET_METADATA_TOO_LARGE:
@@ -149,22 +159,25 @@ class KafkaDesk:
     def _group_error(self, what: str, error: KafkaException) -> SpoutConnectionError:
         """Return the error of a request for the group, with the true cause of a time-out.
 
-        The consumer waits for a coordinator that refuses us, and tells of the time alone. An
-        AdminClient passes the refusal on.
+        The consumer waits for a coordinator that refuses us, and says in its queue why, once. The
+        consumer has no partitions, so its queue holds no records.
         """
-        try:
-            # to list offsets instead crashes the client while a coordinator is away
-            asked = self._admin.describe_consumer_groups([self._group], request_timeout=self._secs)
-            asked[self._group].result(self._secs + 1)
-        except KafkaException as cause:
-            if cause.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-                return self._troubles.error(f"{what} of {self._group!r}", cause)
-        except TimeoutError:
-            pass
+        # never ask an AdminClient about a group: a request that is pending while the coordinator
+        # comes back aborts the whole process (librdkafka issue 4605)
+        while (event := self._consumer.poll(0)) is not None:
+            if event.error().code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                self._refusal = event.error()
+        if error.args[0].code() in _NO_ANSWER and self._refusal is not None:
+            return self._troubles.error(f"{what} of {self._group!r}", self._refusal)
         return self._troubles.error(what, error)
 
     def _offsets(
-        self, partitions: Collection[Partition], spec: OffsetSpec, epochs: Epochs | None = None
+        self,
+        partitions: Collection[Partition],
+        spec: OffsetSpec,
+        epochs: Epochs | None = None,
+        *,
+        level: IsolationLevel = IsolationLevel.READ_COMMITTED,
     ) -> dict[Partition, int]:
         """Ask for offsets; a partition that is gone, or has no leader now, is left out."""
         if not partitions:
@@ -172,7 +185,7 @@ class KafkaDesk:
         wanted = {TopicPartition(p.topic, p.number): spec for p in partitions}
         try:
             asked = self._admin.list_offsets(
-                wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self._secs
+                wanted, isolation_level=level, request_timeout=self._secs
             )
         except KafkaException as error:
             raise self._troubles.error("ask for offsets", error) from error

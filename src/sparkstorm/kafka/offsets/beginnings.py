@@ -6,25 +6,25 @@ from typing import NamedTuple, Protocol, final
 from sparkstorm.errors import CheckpointError, SpoutConnectionError
 from sparkstorm.kafka.cluster import Partition
 from sparkstorm.kafka.offsets.ranges import Range
-from sparkstorm.kafka.offsets.stored import Held, Stored
+from sparkstorm.kafka.offsets.stored import CommittedOffset, Stored
 from sparkstorm.kafka.subscription import OutOfRange, Start, Subscription, millis_of
 from sparkstorm.texts.logs import logger_of
 
 __all__ = [
     "Beginning",
     "Beginnings",
+    "CommittedOffsets",
+    "InvalidOffsetError",
     "Jump",
     "Known",
-    "MisfitError",
     "Offsets",
-    "Progress",
     "is_ours",
 ]
 
 _logger = logger_of("sparkstorm.kafka")
 
 
-class MisfitError(SpoutConnectionError):
+class InvalidOffsetError(SpoutConnectionError):
     """The world is not as the user said: waiting is of no use."""
 
 
@@ -44,7 +44,7 @@ class Offsets(Protocol):
         ...
 
 
-class Progress(Protocol):
+class CommittedOffsets(Protocol):
     """The stored progress of partitions (:class:`sparkstorm.kafka.offsets.committer.Committer`)."""
 
     def load(self, ids: Mapping[Partition, str]) -> dict[Partition, Stored]:
@@ -60,7 +60,7 @@ class Beginning(NamedTuple):
     done: Sequence[Range] = ()
     why: str = ""
     skipped: int = 0
-    held: Held | None = None
+    held: CommittedOffset | None = None
     """The progress that the store holds of the partition, if any."""
     cut: bool = False
     """Whether the log was found to end before what was read of it."""
@@ -76,7 +76,7 @@ class Known(NamedTuple):
     """Up to where it is planned."""
     point: int
     """Its commit point."""
-    held: Held | None
+    held: CommittedOffset | None
 
 
 class Jump(NamedTuple):
@@ -100,7 +100,7 @@ class Beginnings:
     """
 
     def __init__(
-        self, cluster: Offsets, progress: Progress, source: Subscription, run: str
+        self, cluster: Offsets, progress: CommittedOffsets, source: Subscription, run: str
     ) -> None:
         self._cluster = cluster
         self._progress = progress
@@ -115,12 +115,12 @@ class Beginnings:
             first: whether the run has just begun; a partition that comes later is read whole.
 
         Raises:
-            MisfitError: there has to be progress, and there is none.
+            InvalidOffsetError: there has to be progress, and there is none.
         """
         stored = {} if self._source.force_from_start else self._progress.load(ids)
         fresh = [p for p in ids if p not in stored]
         if fresh and self._source.start == "committed":
-            raise MisfitError(
+            raise InvalidOffsetError(
                 f"there is no progress stored for {fresh[0]}, and start is 'committed': choose "
                 f"another start"
             )
@@ -193,7 +193,7 @@ class Beginnings:
         """Partitions whose logs were cut and have grown again: new records have old offsets."""
         for partition, cut in cuts.items():
             if self._source.out_of_range == "fail":
-                raise MisfitError(
+                raise InvalidOffsetError(
                     f"the log of {partition} was cut at {cut} and has grown again, and "
                     f"out_of_range is 'fail': choose where to go on"
                 )
@@ -250,7 +250,7 @@ class Beginnings:
                 wanted = last if last > high else one.offset
                 begun[p] = self._elsewhere(p, wanted, low, high, ids[p])
             if held:
-                begun[p] = begun[p]._replace(held=Held(one.offset, one.run))
+                begun[p] = begun[p]._replace(held=CommittedOffset(one.offset, one.run))
         return begun
 
     def _elsewhere(
@@ -264,7 +264,7 @@ class Beginnings:
         """Return where to go on, as the user wants it."""
         wanted: OutOfRange = self._source.out_of_range
         if wanted == "fail":
-            raise MisfitError(
+            raise InvalidOffsetError(
                 f"{partition} has no offset {offset}, it goes from {low} to {high}, and "
                 f"out_of_range is 'fail': choose where to go on"
             )

@@ -6,7 +6,7 @@ from typing import final
 
 from sparkstorm.errors import InternalError, SparkstormError, SpoutConnectionError
 from sparkstorm.kafka.cluster import Partition, Topic
-from sparkstorm.kafka.offsets.stored import Held, ProgressStore, Stored
+from sparkstorm.kafka.offsets.stored import CommittedOffset, ProgressStore, Stored
 from sparkstorm.texts.logs import logger_of
 
 __all__ = ["Committer"]
@@ -32,7 +32,7 @@ class Committer:
         self._lock = threading.Lock()
         self._waiting: dict[Partition, Stored] = {}
         self._topics: Mapping[str, Topic] = {}
-        self._held: dict[Partition, Held] = {}
+        self._held: dict[Partition, CommittedOffset] = {}
         self._fatal: SparkstormError | None = None
         self._trouble = ""
         self._work = threading.Event()
@@ -65,7 +65,7 @@ class Committer:
             self._thread.start()
         self._work.set()
 
-    def take(self) -> dict[Partition, Held]:
+    def take(self) -> dict[Partition, CommittedOffset]:
         """Return what the store has taken since the last call.
 
         Raises:

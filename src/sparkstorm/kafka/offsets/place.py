@@ -6,7 +6,7 @@ from typing import final
 from sparkstorm.kafka.cluster import Partition
 from sparkstorm.kafka.offsets.arrivals import Arrivals
 from sparkstorm.kafka.offsets.progress import PartitionProgress
-from sparkstorm.kafka.offsets.stored import Held
+from sparkstorm.kafka.offsets.stored import CommittedOffset
 from sparkstorm.metrics import PartitionStatistics
 
 __all__ = ["Place", "statistics_of", "unread_of"]
@@ -24,7 +24,7 @@ class Place:
     there: bool = True
     paused: bool = False
     dirty: bool = True
-    held: Held | None = None
+    held: CommittedOffset | None = None
     cuts: int = 0
     arrivals: Arrivals = field(default_factory=Arrivals)
     filled: float | None = None

@@ -19,7 +19,7 @@ from typing import Any, final
 
 from sparkstorm.kafka.offsets.ranges import Range, Ranges
 
-__all__ = ["Held", "PartitionProgress", "commit_point"]
+__all__ = ["FailedOffset", "PartitionProgress", "commit_point"]
 
 
 def commit_point(begin: int, done: Ranges) -> int:
@@ -33,7 +33,7 @@ def commit_point(begin: int, done: Ranges) -> int:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Held:
+class FailedOffset:
     """A failed message: how often it failed, in which component, and whether it was ever read."""
 
     failures: int
@@ -65,7 +65,7 @@ class PartitionProgress:
         self.epoch = epoch
         self.emitted_to = start if emitted_to is None else emitted_to
         self.retries = self.dead_letters = self.expired = 0
-        self._failed: dict[int, Held] = {}
+        self._failed: dict[int, FailedOffset] = {}
         self._point = start
         self._done = Ranges(done)
         self._advance()
@@ -95,7 +95,7 @@ class PartitionProgress:
         """The first offset that was planned and is not done."""
         return self._point if self._point < self.emitted_to else None
 
-    def held(self, offset: int) -> Held | None:
+    def held(self, offset: int) -> FailedOffset | None:
         """Why a message is not done although it was tried, or None."""
         return self._failed.get(offset)
 
@@ -137,7 +137,7 @@ class PartitionProgress:
                     was = self._failed.get(offset)
                     failures = was.failures + 1 if was else 1
                     known = seen or (was is not None and was.seen)
-                    self._failed[offset] = Held(failures, component, message, known)
+                    self._failed[offset] = FailedOffset(failures, component, message, known)
                     self.retries += 1
 
     def jump(self, offset: int) -> int:
@@ -164,6 +164,7 @@ class PartitionProgress:
             "point": self._point,
             "emitted_to": self.emitted_to,
             "epoch": self.epoch,
+            "expired": self.expired,
             "done": [edge for pair in self._done for edge in pair],
         }
 
@@ -171,12 +172,15 @@ class PartitionProgress:
     def restore(cls, data: dict[str, Any]) -> "PartitionProgress":
         """Build it from a :meth:`snapshot`."""
         edges = data["done"]
-        return cls(
+        progress = cls(
             data["point"],
             zip(edges[::2], edges[1::2], strict=True),
             emitted_to=data["emitted_to"],
             epoch=data["epoch"],
         )
+        # nothing else would tell of lost records once the driver that noticed is gone
+        progress.expired = data.get("expired", 0)
+        return progress
 
     def __repr__(self) -> str:
         return (

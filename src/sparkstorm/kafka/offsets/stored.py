@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 from sparkstorm.kafka.cluster import Partition, Topic
 from sparkstorm.kafka.offsets.ranges import Range
 
-__all__ = ["Held", "ProgressStore", "Saved", "Stored"]
+__all__ = ["CommittedOffset", "ProgressStore", "Saved", "Stored"]
 
 
 class Stored(NamedTuple):
@@ -20,7 +20,7 @@ class Stored(NamedTuple):
     """The topic that the offset belongs to, where the store knows."""
 
 
-class Held(NamedTuple):
+class CommittedOffset(NamedTuple):
     """The progress of one partition as a store was last seen to hold it; kept in the checkpoint."""
 
     offset: int
@@ -32,7 +32,7 @@ class Held(NamedTuple):
 class Saved(NamedTuple):
     """The fate of progress that was stored."""
 
-    held: Mapping[Partition, Held]
+    held: Mapping[Partition, CommittedOffset]
     dropped: int = 0
     """Acks beyond the offsets that found no room."""
 

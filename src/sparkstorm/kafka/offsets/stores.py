@@ -5,7 +5,7 @@ from typing import Protocol, TypeAlias, final
 
 from sparkstorm.errors import CheckpointError, SpoutConnectionError
 from sparkstorm.kafka.cluster import Partition, Topic
-from sparkstorm.kafka.offsets.stored import Held, Saved, Stored
+from sparkstorm.kafka.offsets.stored import CommittedOffset, Saved, Stored
 from sparkstorm.kafka.offsets.texts import MOST_TEXT, UnfitTextError, author_of, from_text, to_text
 from sparkstorm.texts.logs import logger_of
 
@@ -84,7 +84,9 @@ class GroupStore:
             except TextTooLongError as error:
                 self._shorten(max(len(text) for _, text in commits.values()), error)
         self._ours.update((partition, [commit]) for partition, commit in commits.items())
-        held = {p: Held(at, self._run, bare=not text) for p, (at, text) in commits.items()}
+        held = {
+            p: CommittedOffset(at, self._run, bare=not text) for p, (at, text) in commits.items()
+        }
         return Saved(held, dropped)
 
     def close(self) -> None:

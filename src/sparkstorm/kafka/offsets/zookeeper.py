@@ -14,7 +14,7 @@ from sparkstorm.errors import CheckpointError, ConfigError, EnvironmentFault, Sp
 from sparkstorm.kafka.cluster import Partition, Topic
 from sparkstorm.kafka.offsets.acks import decode_acks, encode_acks
 from sparkstorm.kafka.offsets.ranges import Range
-from sparkstorm.kafka.offsets.stored import Held, ProgressStore, Saved, Stored
+from sparkstorm.kafka.offsets.stored import CommittedOffset, ProgressStore, Saved, Stored
 from sparkstorm.texts.credentials import Secret, untold
 from sparkstorm.texts.logs import logger_of
 
@@ -104,7 +104,7 @@ class _Store:
                 topic = topics.get(partition.topic)
                 leader = topic.leaders.get(partition.number) if topic is not None else None
                 self._write(ask, partition, self._to_json(partition, stored, leader, acks))
-                held[partition] = Held(stored.offset, self._topology["id"])
+                held[partition] = CommittedOffset(stored.offset, self._topology["id"])
         return Saved(held, total)
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """A spout of ours under another parent: commands in, messages out, a ``sync`` after each."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, final
 
 from sparkstorm.components.spout import Spout
@@ -83,7 +83,9 @@ class SpoutEmission:
         """Emit to one task, on a stream declared direct."""
         self._emit(values, msg_id, stream, task)
 
-    def give_up(self, msg_id: Hashable, failure: Failure) -> None:
+    def give_up(
+        self, msg_id: Hashable, failure: Failure, *, source: Mapping[str, Any] | None = None
+    ) -> None:
         """Tell the parent: it has no dead letters."""
         self._pipe.report(f"message {msg_id!r} was given up: {failure}")
 

@@ -1,6 +1,6 @@
 """The collector of a hosted spout, and the checks of what the spout hands over."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol, final
 
 from sparkstorm.errors import EmitError
@@ -21,7 +21,9 @@ class _Task(Protocol):
         self, values: Sequence[Any], msg_id: Hashable, stream: str, direct: int | None
     ) -> None: ...
 
-    def give_up(self, msg_id: Hashable, failure: Failure) -> None: ...
+    def give_up(
+        self, msg_id: Hashable, failure: Failure, source: Mapping[str, Any] | None
+    ) -> None: ...
 
     def log(self, level: str, text: str) -> None: ...
 
@@ -54,9 +56,11 @@ class HostedCollector:
         """Emit to one task, on a stream declared direct."""
         self._task.emitted(values, msg_id, stream, task)
 
-    def give_up(self, msg_id: Hashable, failure: Failure) -> None:
+    def give_up(
+        self, msg_id: Hashable, failure: Failure, *, source: Mapping[str, Any] | None = None
+    ) -> None:
         """Say that a message will not be tried again."""
-        self._task.give_up(msg_id, failure)
+        self._task.give_up(msg_id, failure, source)
 
     def report_error(self, error: BaseException | str) -> None:
         """Show an error to whoever watches the topology."""

@@ -1,7 +1,7 @@
 """The dead letters of hosted messages: made of the messages as their spout emitted them."""
 
-from collections.abc import Hashable, Sequence
-from typing import final
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, final
 
 from sparkstorm.dead_letters.letter import DeadLetter
 from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
@@ -45,7 +45,13 @@ class HostedLetters:
         """The time in seconds since 1970."""
         return self._writer.now()
 
-    def letter(self, msg_id: Hashable, failure: Failure, known: FailedMessage | None) -> DeadLetter:
+    def letter(
+        self,
+        msg_id: Hashable,
+        failure: Failure,
+        known: FailedMessage | None,
+        source: Mapping[str, Any] | None = None,
+    ) -> DeadLetter:
         """Return the letter of a message that is given up; ``known`` are its tries so far."""
         original = None if known is None else known.original
         return self._writer.letter(
@@ -56,7 +62,8 @@ class HostedLetters:
             began=self.now() if known is None else known.began,
             values=None if original is None else original.values,
             direct=None if original is None else original.direct,
-            note=_FORGOTTEN if original is None else "",
+            note=_FORGOTTEN if original is None and source is None else "",
+            source=source,
         )
 
     def write(self, letters: Sequence[DeadLetter]) -> None:

@@ -4,7 +4,7 @@ import os
 import secrets
 import threading
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, final
@@ -141,10 +141,12 @@ class HostedSpout:
         if msg_id is not None and not tracked:
             run_method(self.user, "ack", msg_id)
 
-    def give_up(self, msg_id: Hashable, failure: Failure) -> None:
+    def give_up(
+        self, msg_id: Hashable, failure: Failure, source: Mapping[str, Any] | None = None
+    ) -> None:
         """Note that a message will not be tried again; on return its dead letter is written."""
         failure = failure_of(failure, self._component, self._task)
-        self._letters.write(self._bury(msg_id, failure))
+        self._letters.write(self._bury(msg_id, failure, source))
 
     def log(self, level: str, text: str) -> None:
         """Show a line to people."""
@@ -223,11 +225,13 @@ class HostedSpout:
         run_method(self.user, "fail", msg_id, failure)
         return []
 
-    def _bury(self, msg_id: Hashable, failure: Failure) -> list[DeadLetter]:
+    def _bury(
+        self, msg_id: Hashable, failure: Failure, source: Mapping[str, Any] | None = None
+    ) -> list[DeadLetter]:
         """Count a message as given up and return its letter."""
         known = self.attempts.forget(msg_id)
         self.given_up += 1
-        return [self._letters.letter(msg_id, failure, known)]
+        return [self._letters.letter(msg_id, failure, known, source)]
 
 
 @lru_cache(maxsize=100)

@@ -1,7 +1,7 @@
 """An observer apart from the engine: hears every verdict beside the spouts, and checks promises."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, final
 
@@ -140,9 +140,11 @@ class _WatchedCollector:
     def report_error(self, error: BaseException | str) -> None:
         self._inner.report_error(error)
 
-    def give_up(self, msg_id: Hashable, failure: Failure) -> None:
+    def give_up(
+        self, msg_id: Hashable, failure: Failure, *, source: Mapping[str, Any] | None = None
+    ) -> None:
         self._witness.gave_up((self._component, msg_id))
-        self._inner.give_up(msg_id, failure)
+        self._inner.give_up(msg_id, failure, source=source)
 
     def _note(self, msg_id: Hashable) -> None:
         if msg_id is not None:

@@ -89,6 +89,14 @@ class ServerProcess(ABC):
         """End the server at once, as a crash would (``kill -9``)."""
         self._end(signal.SIGKILL)
 
+    def freeze(self) -> None:
+        """Let the server fall silent, with its connections open."""
+        self._send(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a frozen server go on."""
+        self._send(signal.SIGCONT)
+
     def __enter__(self) -> Self:
         try:
             self.start()
@@ -112,6 +120,10 @@ class ServerProcess(ABC):
     @abstractmethod
     def _answers(self) -> bool:
         """Whether a client gets an answer now."""
+
+    def _send(self, what: signal.Signals) -> None:
+        if self._process is not None:
+            os.killpg(self._process.pid, what)
 
     def _end(self, how: signal.Signals) -> None:
         process = self._process
@@ -153,8 +165,8 @@ def free_ports(count: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
-def ask(host: str, port: int, request: bytes, most: int) -> bytes:
-    """Send a request and return the first bytes of the answer; empty if there is none."""
+def ask(host: str, port: int, request: bytes, most: int, end: bytes = b"") -> bytes:
+    """Send a request; return the answer up to its ``end`` or ``most`` bytes, empty if none."""
     with (
         contextlib.suppress(OSError),
         socket.create_connection((host, port), timeout=1.0) as link,
@@ -163,5 +175,7 @@ def ask(host: str, port: int, request: bytes, most: int) -> bytes:
         answer = b""
         while len(answer) < most and (piece := link.recv(most - len(answer))):
             answer += piece
+            if end and answer.endswith(end):
+                break
         return answer
     return b""

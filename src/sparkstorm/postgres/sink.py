@@ -1,30 +1,15 @@
-"""The PostgreSQL sink: writing to a database exactly once.
+"""The PostgreSQL sink: writing to a database exactly once."""
 
-It needs an extra, in the driver and on the executors: ``pip install 'sparkstorm[postgres]'``.
-"""
-
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from sparkstorm.components.committer import CommitterBolt, Transaction
 from sparkstorm.components.functions import check_function
 from sparkstorm.config import Config
-from sparkstorm.errors import ConfigError, EnvironmentFault
-from sparkstorm.texts.credentials import Secret
-
-try:
-    import psycopg
-    from psycopg import conninfo, sql
-except ImportError as error:
-    raise EnvironmentFault(
-        "PostgreSQL needs the package psycopg: pip install 'sparkstorm[postgres]'"
-    ) from error
+from sparkstorm.errors import ConfigError
+from sparkstorm.postgres.address import checked, psycopg, sql
 
 __all__ = ["PostgresSink"]
-
-_MISREAD = re.compile(r"\s*postgres(?:ql)?://(?:[^@/]*@[^@]*@|[^@/]*/[^@]*@)")
-"""A URI with an @ or / in its password: the text behind it passes for a host or a database."""
 
 
 class PostgresSink(CommitterBolt):
@@ -62,7 +47,7 @@ class PostgresSink(CommitterBolt):
         if not statement and type(self).apply is PostgresSink.apply:
             raise ConfigError("PostgresSink has nothing to do: give a statement, or override apply")
         check_function("dsn", dsn)
-        self._dsn = dsn if callable(dsn) else _checked(dsn)
+        self._dsn = dsn if callable(dsn) else checked(dsn, "PostgresSink")
         self._statement = statement
         self._transactions = transactions
         self._connection: psycopg.Connection[Any] | None = None
@@ -106,7 +91,7 @@ class PostgresSink(CommitterBolt):
 
     def _open(self) -> "psycopg.Connection[Any]":
         if self._connection is None:
-            dsn = _checked(self._dsn()) if callable(self._dsn) else self._dsn
+            dsn = checked(self._dsn(), "PostgresSink") if callable(self._dsn) else self._dsn
             self._connection = psycopg.connect(dsn, autocommit=True)
         return self._connection
 
@@ -128,22 +113,3 @@ class PostgresSink(CommitterBolt):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._statement!r})"
-
-
-def _checked(dsn: str) -> Secret:
-    """Return the address, if libpq reads it correctly, with no part of a password as the host.
-
-    Errors of libpq itself quote the text, so they are not passed on.
-    """
-    secret = Secret(dsn)
-    try:
-        conninfo.conninfo_to_dict(dsn)
-        if not _MISREAD.match(dsn):
-            return secret
-    except psycopg.ProgrammingError:
-        pass
-    raise ConfigError(
-        "PostgresSink cannot read its address (not shown here, since it may hold a "
-        "password): write postgresql://user:password@host:port/database, with special "
-        "characters as %XX, or key=value pairs, with quotes around values that hold spaces"
-    )

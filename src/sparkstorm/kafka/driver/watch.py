@@ -7,7 +7,7 @@ so once, and goes on trying.
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, final
 
@@ -17,11 +17,12 @@ from sparkstorm.kafka.cluster import Partition, Topic
 from sparkstorm.kafka.offsets.beginnings import (
     Beginning,
     Beginnings,
+    InvalidOffsetError,
     Jump,
     Known,
-    MisfitError,
     Offsets,
 )
+from sparkstorm.kafka.offsets.stable import StableOffsets
 from sparkstorm.kafka.subscription import Subscription
 from sparkstorm.texts.logs import logger_of
 
@@ -51,6 +52,10 @@ class ClusterView(Offsets, Protocol):
 
     def cuts(self) -> dict[Partition, int]:
         """Where logs were cut that have another leader since; each cut is told once."""
+        ...
+
+    def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """Where the logs end, records of open transactions included."""
         ...
 
     def close(self) -> None:
@@ -104,6 +109,7 @@ class Watch:
         self._positions: dict[Partition, int] = {}
         """Up to where each is planned, or will be begun by news that nobody has taken yet."""
         self._ends: dict[Partition, int] = {}
+        self._stable = StableOffsets()
         self._fatal: SparkstormError | None = None
         self._trouble = ""
         self._stop = threading.Event()
@@ -186,6 +192,7 @@ class Watch:
             due, news = True, self._refresh()._replace(ends=self._cluster.ends(self._partitions))
         if due:
             self._refreshed = now
+            self._stable.note(news.ends, self._cluster.log_ends(self._partitions))
         news = self._with_cuts(news)
         self._leave(news)
         self._ids.update((p, beginning.topic_id) for p, beginning in news.begun.items())
@@ -210,7 +217,7 @@ class Watch:
         self, error: SpoutConnectionError, waited: float, patience_secs: float
     ) -> None:
         """Raise an error of the first look if it is not to be waited for any longer."""
-        if isinstance(error, RefusedError | MisfitError):
+        if isinstance(error, RefusedError | InvalidOffsetError):
             raise error
         if isinstance(error, _MissingTopicError) and waited > min(_TOPIC_SECS, patience_secs):
             raise error
@@ -233,7 +240,9 @@ class Watch:
             try:
                 self.look()
             except SparkstormError as error:
-                if isinstance(error, MisfitError) or not isinstance(error, SpoutConnectionError):
+                if isinstance(error, InvalidOffsetError) or not isinstance(
+                    error, SpoutConnectionError
+                ):
                     self._fatal = error
                     return
                 self._note_trouble(str(error))

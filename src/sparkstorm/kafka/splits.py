@@ -1,0 +1,102 @@
+"""Reads the splits of a topic: on an executor as messages, in the driver as bare records."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, final
+
+from sparkstorm.components.spout import EXPIRED, Messages, Split
+from sparkstorm.kafka.client.reader import OutOfRangeError, RangeReader, shared_reader
+from sparkstorm.kafka.cluster import Cluster, Partition
+from sparkstorm.kafka.records import (
+    Record,
+    Shape,
+    kept_records,
+    origin_of,
+    wanted,
+    wanted_ranges,
+)
+
+__all__ = ["SplitReader", "partition_of"]
+
+
+@final
+class SplitReader:
+    """Reads ranges of offsets, or single ones of a range. Every process shares one consumer.
+
+    Args:
+        cluster: where.
+        shape: how a record becomes a message.
+    """
+
+    def __init__(self, cluster: Cluster, shape: Shape) -> None:
+        self._cluster = cluster
+        self._shape = shape
+
+    def messages(self, split: Split) -> Iterator[Messages]:
+        """Yield the messages of a split; offsets that the log has lost are unfit."""
+        partition, start = partition_of(split), split.data["start"]
+        kept, rest = kept_records(split)
+        if kept:
+            yield self._shape.messages(partition, start, kept)
+        if rest is None:
+            return
+        reader = shared_reader(self._cluster)
+        offsets = None if rest.only is None else {start + position for position in rest.only}
+        with reader.lock:
+            for records, gone in _records(reader, partition, rest):
+                messages = self._shape.messages(partition, start, wanted(records, offsets))
+                unfit = {
+                    offset - start: EXPIRED
+                    for offset in gone
+                    if offsets is None or offset in offsets
+                }
+                yield Messages(
+                    positions=messages.positions,
+                    columns=messages.columns,
+                    unfit={**messages.unfit, **unfit},
+                )
+
+    def origins(self, split: Split) -> list[Mapping[str, Any]]:
+        """Return the records as they are: offset, timestamp, key, value and headers."""
+        kept, rest = kept_records(split)
+        there = kept if rest is None else chain(kept, self.records(rest))
+        found: dict[int, Mapping[str, Any]] = {r.offset(): origin_of(r) for r in there}
+        offsets = [split.data["start"] + position for position in split.only or ()]
+        return [found.get(offset, {"offset": offset}) for offset in offsets]
+
+    def records(self, split: Split) -> Iterator[Record]:
+        """Yield the records of single offsets; those that are gone are left out."""
+        reader = shared_reader(self._cluster)
+        offsets = {split.data["start"] + position for position in split.only or ()}
+        with reader.lock:
+            for records, _ in _records(reader, partition_of(split), split):
+                yield from wanted(records, offsets)
+
+
+def _records(
+    reader: RangeReader, partition: Partition, split: Split
+) -> Iterator[tuple[Sequence[Any], range]]:
+    """Yield what is there of a split, and the offsets that its source no longer has."""
+    whole = range(split.data["start"], wanted_ranges(split)[-1][1])
+    topic_id = split.data["topic_id"]
+    if reader.topic_id(partition.topic, topic_id) != topic_id:
+        yield (), whole
+        return
+    for start, stop in wanted_ranges(split):
+        while start < stop:
+            try:
+                for records in reader.read(partition, start, stop):
+                    yield records, range(0)
+                    start = records[-1].offset() + 1
+                break
+            except OutOfRangeError as error:
+                low, high = min(stop, error.low), max(start, error.high)
+                yield (), range(start, low)
+                yield (), range(high, stop)
+                start, stop = max(start, low), min(stop, high)
+    yield (), range(0)
+
+
+def partition_of(split: Split) -> Partition:
+    """Return the partition that a split was planned from."""
+    return Partition(split.data["topic"], split.data["partition"])

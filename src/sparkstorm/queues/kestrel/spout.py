@@ -1,0 +1,69 @@
+"""The KestrelSpout: items of a queue on Kestrel servers."""
+
+from collections.abc import Sequence
+from typing import final
+
+from sparkstorm.components.context import TaskContext
+from sparkstorm.config import Config
+from sparkstorm.errors import ConfigError
+from sparkstorm.queues.decoding import Decoder
+from sparkstorm.queues.kestrel.queue import KestrelQueue
+from sparkstorm.queues.queue import Queue
+from sparkstorm.queues.spout import QueueSpout
+
+__all__ = ["KestrelSpout"]
+
+
+@final
+class KestrelSpout(QueueSpout):
+    """Emits the items of a Kestrel queue; an item stays open on its server until its ack.
+
+    The protocol allows one open item for each connection. So a task has as many connections as
+    items under way, at most ``max_pending``. Each task reads from all servers.
+
+    The memcache protocol gives an item no name. The message id is the server, a digest of the
+    content, and a number. Within a minute after a lost connection items are known again by their
+    content.
+
+    Args:
+        queue: the queue's name.
+        servers: the addresses, ``host:port``.
+        max_pending: the most items that a task holds open.
+        fields: the declared stream.
+        decode: how a body becomes values; see :class:`~sparkstorm.queues.spout.QueueSpout`.
+        ends_after_idle_secs: the spout ends once the queue was idle for so long.
+
+    Raises:
+        ConfigError: an argument does not fit.
+    """
+
+    def __init__(
+        self,
+        queue: str,
+        servers: Sequence[str] = ("127.0.0.1:22133",),
+        *,
+        max_pending: int = 100,
+        fields: str = "body",
+        decode: Decoder = "string",
+        ends_after_idle_secs: float | None = None,
+    ) -> None:
+        super().__init__(
+            fields=fields,
+            decode=decode,
+            max_pending=max_pending,
+            ends_after_idle_secs=ends_after_idle_secs,
+        )
+        self._servers = [servers] if isinstance(servers, str) else list(servers)
+        for server in self._servers:
+            host, _, port = server.rpartition(":")
+            if not host or not port.isdigit():
+                raise ConfigError(f"{server!r} is no address of a Kestrel: give host:port")
+        if not self._servers:
+            raise ConfigError("KestrelSpout has no servers: give one at least, as host:port")
+        if not queue or set(queue) & set(" /\r\n\t"):
+            raise ConfigError(f"{queue!r} is no name of a Kestrel queue: no spaces, no slashes")
+        self._queue = queue
+
+    def make_queue(self, config: Config, context: TaskContext) -> Queue:
+        """Return the task's own connections."""
+        return KestrelQueue(self._queue, self._servers)
