@@ -54,6 +54,7 @@ class PostgresBench(QueueBench):
             dsn=self.server.dsn,
             lease_secs=self.lease_secs,
             timeout_secs=2,
+            fields="sentence",
             decode=decode,
             max_pending=max_pending,
             ends_after_idle_secs=ends_after_idle_secs,

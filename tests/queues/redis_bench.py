@@ -41,6 +41,7 @@ class RedisBench(QueueBench):
             start="0",
             lease_secs=self.lease_secs,
             delete=True,
+            fields="sentence",
             decode=decode,
             max_pending=max_pending,
             ends_after_idle_secs=ends_after_idle_secs,

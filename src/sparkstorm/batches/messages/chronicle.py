@@ -124,12 +124,14 @@ class Chronicle:
         self.lines.drop(verdicts.acked, but=acked)
         for root in acked:
             kept, attempt = self._watched.pop(root)
+            attempt.lines = self.lines.until_end(root)
             attempt.end("acked", now)
             kept.state = "acked"
             self._tell(kept.named, attempt)
         whys = _some_of(verdicts.failed, _among(self._watched, verdicts.failed.roots))
         for root, why in whys.items():
             kept, attempt = self._watched.pop(root)
+            attempt.lines = self.lines.until_end(root)
             attempt.end(why.reason.value, now, why)
             self._tell(kept.named, attempt)
         others = verdicts.failed.select(
@@ -141,7 +143,7 @@ class Chronicle:
         whys = dict(failed.items())
         for root, named in self._sources.named(failed.roots).items():
             attempt = self._keep(named).begin(batch, named.since, named.attempt)
-            attempt.lines = self.lines.of(root)
+            attempt.lines = self.lines.until_end(root)
             attempt.end(whys[root].reason.value, now, whys[root])
             self._tell(named, attempt)
 

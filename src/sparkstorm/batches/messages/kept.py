@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, final
 
-from sparkstorm.batches.messages.lines import Lines
-from sparkstorm.control.views import AttemptView, NodeView, TreeView
+from sparkstorm.control.views import AttemptView, LineView, NodeView, TreeView
 from sparkstorm.sources.unfinished import Named
 from sparkstorm.texts.user_errors import users_line
 from sparkstorm.verdicts import Failure
@@ -46,7 +45,7 @@ class Attempt:
     failure: Failure | None = None
     nodes: dict[str, NodeView] | None = None
     cut: int = 0
-    lines: Lines = field(default_factory=Lines)
+    lines: Sequence[LineView] = ()
 
     def add(self, node: NodeView) -> None:
         """Add a tuple, or what another task tells of a tuple."""

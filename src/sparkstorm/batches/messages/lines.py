@@ -1,7 +1,7 @@
 """Lines of messages: what components logged while they executed a message's tuples."""
 
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import final
@@ -23,7 +23,7 @@ _MOST_OF_ROOT = 100
 
 _MOST_CHARS = 2_000
 
-Lines = deque[LineView]
+Lines = list[LineView]
 
 
 @final
@@ -45,12 +45,19 @@ class MessageLines:
                 self._keep(line.root, line, now)
 
     def of(self, root: int) -> Lines:
-        """Return the lines of an attempt: an object that later lines are added to."""
+        """Return the lines of an attempt that goes on: a list that later lines are added to."""
         found = self._kept.get(root)
         if found is None:
-            found = self._kept[root] = Lines(maxlen=_MOST_OF_ROOT)
+            found = self._kept[root] = []
             self._trim()
         return found
+
+    def until_end(self, root: int) -> Sequence[LineView]:
+        """Return the lines of an attempt that has ended; most have none, and take no memory."""
+        found = self._kept.get(root)
+        if found is not None and not found:
+            del self._kept[root]
+        return found or ()
 
     def drop(self, acked: U64, but: Sequence[int]) -> None:
         """Forget the lines of acked messages, some ascending roots, but for some that are kept."""
@@ -62,9 +69,12 @@ class MessageLines:
 
     def _keep(self, root: int, line: LogLine, now: float) -> None:
         lines = self.of(root)
-        self._count += len(lines) < _MOST_OF_ROOT
         kept = replace(line, text=line.text[:_MOST_CHARS], trace=line.trace[-_MOST_CHARS:])
         lines.append(kept.view(now))
+        if len(lines) > _MOST_OF_ROOT:
+            del lines[0]
+        else:
+            self._count += 1
         self._trim()
 
     def _trim(self) -> None:
