@@ -15,9 +15,10 @@ from sparkstorm.ui import Server
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
-@pytest.fixture(scope="session")
+# Not for the session: Playwright keeps an event loop running, and tests of other files need theirs.
+@pytest.fixture(scope="module")
 def browser(absent: Callable[[str], NoReturn]) -> Iterator[Browser]:
-    """One browser for all tests; each has a context of its own."""
+    """One browser for the tests of a file; each has a context of its own."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         absent("Chromium")

@@ -14,7 +14,7 @@ from typing import Self
 
 from sparkstorm.errors import EnvironmentFault
 from sparkstorm.testing.servers.guardian import guarded
-from sparkstorm.testing.waiting import PATIENCE_SECS
+from sparkstorm.testing.waiting import PATIENCE_SECS, wait_until
 
 __all__ = ["LOOK_SECS", "STOP_SECS", "ServerProcess", "ask", "free_ports", "run"]
 
@@ -135,6 +135,19 @@ class ServerProcess(ABC):
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        # A server that is started by a script is the script's child, and ends a moment later.
+        with contextlib.suppress(TimeoutError):
+            wait_until(lambda: not _lives(process.pid), secs=STOP_SECS)
+
+
+def _lives(group: int) -> bool:
+    """Whether a process of a group has not ended."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, its_group = stat.read_text().rpartition(")")[2].split()[:3]
+            if int(its_group) == group and state not in ("Z", "X"):
+                return True
+    return False
 
 
 def run(command: list[str], what: str, user: str | None = None) -> None:
