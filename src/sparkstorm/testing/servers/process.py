@@ -137,17 +137,15 @@ class ServerProcess(ABC):
             process.wait()
         # A server that is started by a script is the script's child, and ends a moment later.
         with contextlib.suppress(TimeoutError):
-            wait_until(lambda: not _lives(process.pid), secs=STOP_SECS)
+            wait_until(lambda: not _listens(self.address), secs=STOP_SECS)
 
 
-def _lives(group: int) -> bool:
-    """Whether a process of a group has not ended."""
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            state, _, its_group = stat.read_text().rpartition(")")[2].split()[:3]
-            if int(its_group) == group and state not in ("Z", "X"):
-                return True
-    return False
+def _listens(address: str) -> bool:
+    """Whether a process listens at ``HOST:PORT``."""
+    host, _, port = address.rpartition(":")
+    with socket.socket() as link:
+        link.settimeout(1.0)
+        return link.connect_ex((host, int(port))) == 0
 
 
 def run(command: list[str], what: str, user: str | None = None) -> None:
