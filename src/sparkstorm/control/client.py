@@ -4,9 +4,10 @@ import json
 import socket
 from typing import Any, cast, final, get_type_hints
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from sparkstorm import errors
+from sparkstorm._version import __version__
 from sparkstorm.control.control import Control
 from sparkstorm.control.registry import Entry
 from sparkstorm.control.server import METHODS
@@ -86,4 +87,10 @@ def _result(method: str, answer: dict[str, Any]) -> Any:
             raise kind(answer["error"])
         raise errors.InternalError(answer["error"])
     hints = get_type_hints(getattr(Control, method))
-    return TypeAdapter(hints["return"]).validate_python(answer["result"])
+    try:
+        return TypeAdapter(hints["return"]).validate_python(answer["result"])
+    except ValidationError as error:
+        raise errors.EnvironmentFault(
+            f"the driver answers {method!r} in another form: it runs another version of "
+            f"sparkstorm than this one ({__version__}). Ask with the driver's own installation"
+        ) from error

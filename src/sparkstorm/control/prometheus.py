@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, final
 
-from sparkstorm.control.client import DriverGoneError
 from sparkstorm.control.control import Control
 from sparkstorm.control.views import (
     ComponentMetricsView,
@@ -18,6 +17,7 @@ from sparkstorm.control.views import (
     SituationView,
     TopologyView,
 )
+from sparkstorm.errors import WorldError
 
 __all__ = ["CONTENT_TYPE", "exposition"]
 
@@ -88,15 +88,15 @@ def exposition(controls: Mapping[str, Control]) -> str:
     """Return the metrics of topologies.
 
     Args:
-        controls: the controls of topologies, by their ids. A topology whose driver is gone shows as
-            ``sparkstorm_up 0``.
+        controls: the controls of topologies, by their ids. A topology whose driver does not answer
+            shows as ``sparkstorm_up 0``.
     """
     page = _Page()
     for topology, control in controls.items():
         try:
             page.add(control)
-        except DriverGoneError:
-            page.sample("sparkstorm_up", {"topology": topology}, 0)
+        except WorldError:  # gone, or of another version
+            page.sample("sparkstorm_up", {"topology": topology.rpartition("-")[0] or topology}, 0)
     return page.text()
 
 

@@ -416,3 +416,12 @@ def test_one_of_two_runs_of_a_name_is_found_by_its_id(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="give its id"):
         registry.find("shop")
     assert registry.find("shop-b").id == "shop-b1"
+
+
+def test_a_driver_of_another_version_is_told_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with shop(tmp_path) as here:
+        monkeypatch.setattr("sparkstorm.control.server._plain", lambda result: {"new": "form"})
+        with pytest.raises(EnvironmentFault, match="another version"):
+            here.control.situation()
