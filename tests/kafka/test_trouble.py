@@ -187,7 +187,7 @@ def test_progress_in_a_topic_that_is_gone_is_in_nobodys_way(kafka: Any) -> None:
 
 _JAAS = (
     'org.apache.kafka.common.security.plain.PlainLoginModule required username="admin" '
-    'password="admin" user_admin="admin" user_storm="right";'
+    'password="admin" user_admin="admin" user_storm="korrekt7";'
 )
 _SASL = {
     "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
@@ -221,7 +221,7 @@ def test_refused_credentials_are_said_at_once(
         with pytest.raises(ss.SpoutConnectionError, match=r"[Aa]uthentication failed") as caught:
             runner_of(server.address, "t", [], **options).__enter__()
         assert time.monotonic() - began < 30
-        options = {"client": credentials("right"), "connect_secs": 1.0}
+        options = {"client": credentials("korrekt7"), "connect_secs": 1.0}
         with pytest.raises(ss.SpoutConnectionError, match="no topic 't'"):
             runner_of(server.address, "t", [], **options).__enter__()
     assert "wrong-secret" not in f"{caught.value} {caplog.text}"
@@ -240,7 +240,7 @@ def test_a_group_that_is_refused_is_said_and_not_waited_for(
         where = (ResourceType.TOPIC, "t", ResourcePatternType.LITERAL, "User:storm", "*")
         acl = AclBinding(*where, AclOperation.READ, AclPermissionType.ALLOW)
         admin.create_acls([acl])[acl].result()
-        options = {"client": credentials("right"), "connect_secs": 600.0, "timeout_secs": 3.0}
+        options = {"client": credentials("korrekt7"), "connect_secs": 600.0, "timeout_secs": 3.0}
         with pytest.raises(RefusedError, match=r"offsets of 'g' .* Group authorization failed"):
             runner_of(server.address, "t", [], **options).__enter__()
 
