@@ -1,6 +1,6 @@
 """Messages per second from each queue, beside the bare client's own loop.
 
-``python -m benchmarks.queues [sqs] [kestrel] [redis] [postgres] [--messages 5000]``. The bare loop
+``python -m benchmarks.queues [sqs] [kestrel] [redis] [postgres] [rabbitmq] [--messages 5000]``. The bare loop
 takes, reads and deletes by the client's own calls, one after the other. The spout runs alone, in
 this process: each message is acked as it is emitted. So the figure shows what the lease keeper
 costs; a topology adds its own work. Exit code 1 if a ratio is below 0.5, unless the spout does
@@ -16,14 +16,22 @@ from collections.abc import Callable
 import psycopg
 
 from sparkstorm.testing.queues import QueueBench, SpoutPlay
-from sparkstorm.testing.servers import ElasticMQServer, KestrelServer, PostgresServer, RedisServer
+from sparkstorm.testing.servers import (
+    ElasticMQServer,
+    KestrelServer,
+    PostgresServer,
+    RabbitServer,
+    RedisServer,
+)
 from tests.queues.kestrel_bench import KestrelBench
 from tests.queues.postgres_bench import PostgresBench
+from tests.queues.rabbit_bench import RabbitBench
 from tests.queues.redis_bench import RedisBench, client_of
 from tests.queues.sqs_bench import SQSBench
 
 TARGET = 0.5
 DRIVER_LIMIT = 5000.0
+QUEUES = ["sqs", "kestrel", "redis", "postgres", "rabbitmq"]
 
 
 def bare_sqs(bench: SQSBench, messages: int) -> float:
@@ -92,6 +100,20 @@ def bare_postgres(bench: PostgresBench, messages: int) -> float:
         return messages / (time.perf_counter() - started)
 
 
+def bare_rabbitmq(bench: RabbitBench, messages: int) -> float:
+    """Consume with a prefetch of 1,000; ack each message by itself, as pika's examples do."""
+    with bench.channel() as channel:
+        channel.basic_qos(prefetch_count=1000)
+        started, done = time.perf_counter(), 0
+        for method, _, _ in channel.consume(bench.queue):
+            channel.basic_ack(method.delivery_tag)
+            done += 1
+            if done == messages:
+                break
+        channel.cancel()
+        return messages / (time.perf_counter() - started)
+
+
 def through_the_spout(bench: QueueBench, messages: int) -> float:
     """Ack each message as it is emitted, until the server has deleted all."""
     with SpoutPlay(bench.spout()) as play:
@@ -117,7 +139,7 @@ def measure(name: str, bench: QueueBench, bare: Callable[[int], float], messages
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("queues", nargs="*", default=["sqs", "kestrel", "redis", "postgres"])
+    parser.add_argument("queues", nargs="*", default=QUEUES)
     parser.add_argument("--messages", type=int, default=5000)
     options = parser.parse_args()
     good = True
@@ -140,6 +162,12 @@ def main() -> int:
             table = PostgresBench(base, lease_secs=30)
             good &= measure(
                 "PostgreSQL", table, lambda n: bare_postgres(table, n), options.messages
+            )
+    if "rabbitmq" in options.queues:
+        with RabbitServer() as broker:
+            rabbit = RabbitBench(broker)
+            good &= measure(
+                "RabbitMQ", rabbit, lambda n: bare_rabbitmq(rabbit, n), options.messages
             )
     return 0 if good else 1
 

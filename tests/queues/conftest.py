@@ -8,6 +8,7 @@ from sparkstorm.testing.servers import (
     ElasticMQServer,
     KestrelServer,
     PostgresServer,
+    RabbitServer,
     RedisServer,
 )
 
@@ -37,4 +38,11 @@ def redis(started: Callable[[RedisServer], RedisServer]) -> Iterator[RedisServer
 def postgres(started: Callable[[PostgresServer], PostgresServer]) -> Iterator[PostgresServer]:
     """A PostgreSQL of this file; each test makes its table."""
     with started(PostgresServer()) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def rabbit(started: Callable[[RabbitServer], RabbitServer]) -> Iterator[RabbitServer]:
+    """A RabbitMQ of this file; each test has a queue of its own."""
+    with started(RabbitServer()) as server:
         yield server

@@ -4,10 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from sparkstorm.testing.servers import ElasticMQServer, KestrelServer, PostgresServer, RedisServer
+from sparkstorm.testing.servers import (
+    ElasticMQServer,
+    KestrelServer,
+    PostgresServer,
+    RabbitServer,
+    RedisServer,
+)
 from tests.queues.kestrel_bench import KestrelBench
 from tests.queues.kill_loop import kill_loop
 from tests.queues.postgres_bench import PostgresBench
+from tests.queues.rabbit_bench import RabbitBench
 from tests.queues.redis_bench import RedisBench
 from tests.queues.sqs_bench import SQSBench
 
@@ -39,4 +46,11 @@ def test_postgres(postgres: PostgresServer, tmp_path: Path) -> None:
     """The table is empty in the end."""
     bench = PostgresBench(postgres, lease_secs=5)
     spout = bench.spout(ends_after_idle_secs=15.0)
+    kill_loop(bench, spout, tmp_path, lines=600, kills=6)
+
+
+def test_rabbitmq(rabbit: RabbitServer, tmp_path: Path) -> None:
+    """``rabbitmqctl list_queues`` shows no message, ready or unacknowledged, in the end."""
+    bench = RabbitBench(rabbit)
+    spout = bench.spout(fields="sentence", ends_after_idle_secs=5.0)
     kill_loop(bench, spout, tmp_path, lines=600, kills=6)

@@ -1,11 +1,9 @@
 """RabbitMQ: the suite of all queues on a real server, and all that only RabbitMQ has."""
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-import pika
 import pytest
 
 import sparkstorm as ss
@@ -16,74 +14,12 @@ from sparkstorm.queues.rabbitmq import RabbitMQBolt, RabbitMQSpout
 from sparkstorm.queues.rabbitmq.broker import Broker
 from sparkstorm.queues.rabbitmq.link import Message
 from sparkstorm.queues.rabbitmq.publisher import Publisher
-from sparkstorm.queues.spout import QueueSpout
 from sparkstorm.testing import PATIENCE_SECS, FixedSpout, complete_topology, wait_until
-from sparkstorm.testing.queues import QueueBench, QueueConformance, SpoutPlay
+from sparkstorm.testing.queues import QueueConformance, SpoutPlay
 from sparkstorm.testing.servers import RabbitServer
+from tests.queues.rabbit_bench import RabbitBench
 
 pytestmark = pytest.mark.e2e
-
-_NAMES = (f"queue-{number}" for number in itertools.count(1))
-
-
-class Bench(QueueBench):
-    """A queue of its own on a shared server."""
-
-    ordered = True
-
-    def __init__(self, server: RabbitServer, arguments: Mapping[str, Any] | None = None) -> None:
-        self.server = server
-        self.queue = next(_NAMES)
-        with self.channel() as channel:
-            channel.queue_declare(self.queue, durable=True, arguments=dict(arguments or {}))
-
-    @contextmanager
-    def channel(self) -> Iterator[Any]:
-        """A channel of another client."""
-        with pika.BlockingConnection(pika.URLParameters(self.server.url)) as connection:
-            yield connection.channel()
-
-    def spout(
-        self, *, decode: Any = "string", max_pending: int | None = None, **options: Any
-    ) -> QueueSpout:
-        return RabbitMQSpout(
-            self.queue,
-            url=self.server.url,
-            decode=decode,
-            max_pending=max_pending,
-            heartbeat_secs=1,
-            timeout_secs=2.0,
-            **options,
-        )
-
-    def send(self, bodies: Sequence[bytes], **properties: Any) -> None:
-        with self.channel() as channel:
-            channel.confirm_delivery()
-            for body in bodies:
-                kept = pika.BasicProperties(delivery_mode=2, **properties)
-                channel.basic_publish("", self.queue, body, kept)
-
-    def counts(self) -> tuple[int, int]:
-        return self.server.queue_counts()[self.queue]
-
-    def stop(self) -> None:
-        self.server.kill()
-
-    def start(self) -> None:
-        self.server.start()
-
-    def freeze(self) -> None:
-        self.server.freeze()
-
-    def thaw(self) -> None:
-        self.server.thaw()
-
-
-@pytest.fixture(scope="module")
-def rabbit(started: Callable[[RabbitServer], RabbitServer]) -> Iterator[RabbitServer]:
-    """A server that all tests here share; each has a queue of its own."""
-    with started(RabbitServer()) as server:
-        yield server
 
 
 class TestClassicQueue(QueueConformance):
@@ -97,13 +33,13 @@ class TestClassicQueue(QueueConformance):
         rabbit.start()
 
     @contextmanager
-    def bench(self) -> Iterator[Bench]:
-        yield Bench(self.server, self.arguments)
+    def bench(self) -> Iterator[RabbitBench]:
+        yield RabbitBench(self.server, self.arguments)
 
 
 def test_the_broker_counts_the_deliveries_of_a_quorum_queue(rabbit: RabbitServer) -> None:
     """A decoder sees the count, the redelivered flag and the publisher's headers."""
-    bench = Bench(rabbit, {"x-queue-type": "quorum"})
+    bench = RabbitBench(rabbit, {"x-queue-type": "quorum"})
     bench.send([b"a"], headers={"tenant": "x"})
     bench.consumer_dies(1)
     seen = WithDelivery(lambda one: (f"{one.deliveries} {one.attributes}",))
@@ -117,9 +53,9 @@ def test_the_broker_counts_the_deliveries_of_a_quorum_queue(rabbit: RabbitServer
 
 def test_a_message_that_is_given_up_goes_to_the_dead_letter_exchange(rabbit: RabbitServer) -> None:
     """With ``broker_letters`` the broker gets the letter beside our own policy."""
-    letters = Bench(rabbit)
+    letters = RabbitBench(rabbit)
     route = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": letters.queue}
-    bench = Bench(rabbit, route)
+    bench = RabbitBench(rabbit, route)
     with SpoutPlay(bench.spout(broker_letters=True), max_retries=0) as play:
         bench.send([b"good", b"bad"])
         play.take(2)
@@ -171,7 +107,7 @@ def test_an_url_that_cannot_be_read_is_not_quoted() -> None:
 
 def test_the_broker_confirms_each_message_of_the_bolt(rabbit: RabbitServer) -> None:
     """A tuple whose message reaches no queue fails, with the reason; the others are acked."""
-    bench = Bench(rabbit)
+    bench = RabbitBench(rabbit)
     builder = ss.TopologyBuilder()
     builder.set_spout("names", FixedSpout([["a", bench.queue], ["b", "nowhere"]], "body, to"))
     bolt = RabbitMQBolt(lambda tup: str(tup["to"]), url=rabbit.url)
@@ -183,7 +119,7 @@ def test_the_broker_confirms_each_message_of_the_bolt(rabbit: RabbitServer) -> N
 
 def test_a_publisher_goes_on_after_the_server_was_away(rabbit: RabbitServer) -> None:
     """A connection that was lost between two batches is made anew, and loses no message."""
-    bench = Bench(rabbit)
+    bench = RabbitBench(rabbit)
     publisher = Publisher(Broker(url=rabbit.url), "test", mandatory=True)
     message = Message.of("", bench.queue, b"a", {"delivery_mode": 2})
     assert publisher.publish([message] * 3, PATIENCE_SECS) == [None] * 3

@@ -1,0 +1,67 @@
+"""A queue of RabbitMQ for the tests of all queues."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pika
+
+from sparkstorm.queues.rabbitmq import RabbitMQSpout
+from sparkstorm.testing.queues import QueueBench
+from sparkstorm.testing.servers import RabbitServer
+
+_NAMES = (f"queue-{number}" for number in itertools.count(1))
+
+
+class RabbitBench(QueueBench):
+    """A queue of its own on a shared server."""
+
+    ordered = True
+
+    def __init__(self, server: RabbitServer, arguments: Mapping[str, Any] | None = None) -> None:
+        self.server = server
+        self.queue = next(_NAMES)
+        with self.channel() as channel:
+            channel.queue_declare(self.queue, durable=True, arguments=dict(arguments or {}))
+
+    @contextmanager
+    def channel(self) -> Iterator[Any]:
+        """A channel of another client."""
+        with pika.BlockingConnection(pika.URLParameters(self.server.url)) as connection:
+            yield connection.channel()
+
+    def spout(
+        self, *, decode: Any = "string", max_pending: int | None = None, **options: Any
+    ) -> RabbitMQSpout:
+        return RabbitMQSpout(
+            self.queue,
+            url=self.server.url,
+            decode=decode,
+            max_pending=max_pending,
+            heartbeat_secs=1,
+            timeout_secs=2.0,
+            **options,
+        )
+
+    def send(self, bodies: Sequence[bytes], **properties: Any) -> None:
+        with self.channel() as channel:
+            channel.confirm_delivery()
+            for body in bodies:
+                kept = pika.BasicProperties(delivery_mode=2, **properties)
+                channel.basic_publish("", self.queue, body, kept)
+
+    def counts(self) -> tuple[int, int]:
+        return self.server.queue_counts()[self.queue]
+
+    def stop(self) -> None:
+        self.server.kill()
+
+    def start(self) -> None:
+        self.server.start()
+
+    def freeze(self) -> None:
+        self.server.freeze()
+
+    def thaw(self) -> None:
+        self.server.thaw()
