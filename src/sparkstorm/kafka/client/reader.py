@@ -19,8 +19,8 @@ from sparkstorm.kafka.records import Record
 
 __all__ = ["OutOfRangeError", "RangeReader", "shared_reader"]
 
-_AT_ONCE = 10_000
-"""Records taken from librdkafka's queue in one go."""
+_AT_ONCE = 1_000
+"""Records taken from librdkafka's queue in one go: so few stay in the processor's caches."""
 
 _AHEAD = 20_000
 """Records that librdkafka fetches ahead; those behind the end of a range are fetched for nothing.
