@@ -13,7 +13,7 @@ from typing import Any, final
 from sparkstorm.components.spout import Positions, Split
 from sparkstorm.kafka.cluster import Partition
 from sparkstorm.kafka.offsets.beginnings import Beginning, Known
-from sparkstorm.kafka.offsets.place import Place, statistics_of, unread_of
+from sparkstorm.kafka.offsets.place import Place, end_of, statistics_of
 from sparkstorm.kafka.offsets.progress import PartitionProgress
 from sparkstorm.kafka.offsets.ranges import Range
 from sparkstorm.kafka.offsets.stored import CommittedOffset, Stored
@@ -104,11 +104,15 @@ class Assignment:
         progress.expired = beginning.skipped
         place.cuts = int(beginning.cut)
         if before is not None:
-            progress.expired += before.progress.expired + before.unread
+            progress.expired += before.progress.expired
             place.cuts += before.cuts
+        lost = None
+        if before is not None and (beginning.cut or beginning.topic_id != before.topic_id):
+            lost = before  # its log, as far as it is not read, is gone
+            progress.expired += lost.unread
         self._places[partition] = place
         if beginning.why:
-            _logger.warning("%s: %s%s", partition, beginning.why, unread_of(before))
+            _logger.warning("%s: %s%s", partition, beginning.why, end_of(lost, beginning.topic_id))
 
     def note_ends(self, ends: Mapping[Partition, int], now: float = 0.0) -> None:
         """The partitions may be read up to there."""
@@ -148,7 +152,11 @@ class Assignment:
         """These exist; of others, what is under way may still come back."""
         for partition, place in self._places.items():
             if place.there and partition not in there:
-                _logger.warning("%s is gone from the cluster: nothing is read from it", partition)
+                _logger.warning(
+                    "%s is gone from the cluster: nothing is read from it. It was planned up to "
+                    "the offset %s, and its last known end is %s (topic id %s)",
+                    *(partition, place.progress.emitted_to, place.end, place.topic_id),
+                )
             place.there = partition in there
 
     def halt(self, names: Collection[str]) -> None:
@@ -242,6 +250,7 @@ class Assignment:
             numbers[str(partition.number)] = {
                 "id": place.topic_id,
                 "held": place.held,
+                "end": place.end,
                 **place.progress.snapshot(),
             }
         return found
@@ -252,7 +261,9 @@ class Assignment:
             for number, data in numbers.items():
                 progress = PartitionProgress.restore(data)
                 held = None if data["held"] is None else CommittedOffset(*data["held"])
-                place = Place(progress, data["id"], end=progress.emitted_to, held=held)
+                # nothing else tells how much is gone if the topic is deleted meanwhile
+                end = max(data["end"], progress.emitted_to)
+                place = Place(progress, data["id"], end=end, held=held)
                 self._places[Partition(topic, int(number))] = place
 
     def __repr__(self) -> str:

@@ -284,7 +284,7 @@ class Watch:
         ids = {p: self._topics[p.topic].id for p in self._partitions}
         first = self._refreshed is None
         new = {p: ids[p] for p in self._partitions if p not in self._ids}
-        anew = [p for p in self._partitions if self._ids.get(p, ids[p]) != ids[p]]
+        anew = {p: self._ids[p] for p in self._partitions if self._ids.get(p, ids[p]) != ids[p]}
         begun = self._beginnings.of_new(new, first=first)
         begun |= self._beginnings.of_made_anew(anew, ids)
         if first:

@@ -9,7 +9,7 @@ from sparkstorm.kafka.offsets.progress import PartitionProgress
 from sparkstorm.kafka.offsets.stored import CommittedOffset
 from sparkstorm.metrics import PartitionStatistics
 
-__all__ = ["Place", "statistics_of", "unread_of"]
+__all__ = ["Place", "end_of", "statistics_of"]
 
 
 @final
@@ -50,11 +50,23 @@ class Place:
         return int(self.tokens)
 
 
-def unread_of(before: Place | None) -> str:
-    """Return what to say of a log that is gone with offsets that were not planned."""
-    if before is None or not before.unread:
+def end_of(log: Place | None, topic_id: str) -> str:
+    """Return the words on the end of a log that is gone, and on its offsets that were not planned.
+
+    Args:
+        log: the partition with that log; None if no log is gone.
+        topic_id: the topic that the partition belongs to now.
+    """
+    if log is None:
         return ""
-    return f"; {before.unread} offsets before its old end {before.end} were not read"
+    if log.topic_id != topic_id:
+        return (
+            f". The old topic was planned up to the offset {log.progress.emitted_to}, and its last "
+            f"known end is {log.end}: {log.unread} offsets were not read, nor any that came later"
+        )
+    if not log.unread:
+        return ""
+    return f"; {log.unread} offsets before its old end {log.end} were not read"
 
 
 def statistics_of(partition: Partition, place: Place, now: float) -> PartitionStatistics:
