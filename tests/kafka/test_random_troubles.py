@@ -3,7 +3,7 @@
 ``SPARKSTORM_TROUBLE_SECS=600 python -m pytest tests/kafka/test_random_troubles.py`` goes on for ten
 minutes; ``SPARKSTORM_TROUBLE_SEED`` repeats the dice of an earlier run. Afterwards each record is
 looked for: it was processed, or is a dead letter, or the log had lost it before it was read, which
-the spout has counted and said. The evidence (evidence.py) stays in the test's folder.
+the spout has counted and said. The evidence (ordeal/evidence.py) stays in the test's folder.
 """
 
 import json
@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.kafka.judge import hopeless, judge
-from tests.kafka.ordeal import CUTS, KILLS, PARTITIONS, Ordeal
+from tests.kafka.ordeal.judge import hopeless, judge
+from tests.kafka.ordeal.troubles import CUTS, KILLS, PARTITIONS, Ordeal
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

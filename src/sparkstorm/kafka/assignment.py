@@ -100,19 +100,13 @@ class Assignment:
             progress = before.progress.until(beginning.offset, epoch)
         else:
             progress = PartitionProgress(beginning.offset, beginning.done, epoch=epoch)
-        place = Place(progress, beginning.topic_id, end=beginning.offset, held=beginning.held)
         progress.expired = beginning.skipped
+        place = Place(progress, beginning.topic_id, end=beginning.offset, held=beginning.held)
         place.cuts = int(beginning.cut)
-        if before is not None:
-            progress.expired += before.progress.expired
-            place.cuts += before.cuts
-        lost = None
-        if before is not None and (beginning.cut or beginning.topic_id != before.topic_id):
-            lost = before  # its log, as far as it is not read, is gone
-            progress.expired += lost.unread
+        lost = None if before is None else place.succeed(before, cut=beginning.cut)
         self._places[partition] = place
         if beginning.why:
-            _logger.warning("%s: %s%s", partition, beginning.why, end_of(lost, beginning.topic_id))
+            _logger.warning("%s: %s%s", partition, beginning.why, end_of(lost, place.topic_id))
 
     def note_ends(self, ends: Mapping[Partition, int], now: float = 0.0) -> None:
         """The partitions may be read up to there."""
@@ -247,24 +241,14 @@ class Assignment:
         found: dict[str, Any] = {}
         for partition, place in self._places.items():
             numbers = found.setdefault(partition.topic, {})
-            numbers[str(partition.number)] = {
-                "id": place.topic_id,
-                "held": place.held,
-                "end": place.end,
-                **place.progress.snapshot(),
-            }
+            numbers[str(partition.number)] = place.snapshot()
         return found
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Take up the progress of an earlier run."""
         for topic, numbers in snapshot.items():
             for number, data in numbers.items():
-                progress = PartitionProgress.restore(data)
-                held = None if data["held"] is None else CommittedOffset(*data["held"])
-                # nothing else tells how much is gone if the topic is deleted meanwhile
-                end = max(data["end"], progress.emitted_to)
-                place = Place(progress, data["id"], end=end, held=held)
-                self._places[Partition(topic, int(number))] = place
+                self._places[Partition(topic, int(number))] = Place.restore(data)
 
     def __repr__(self) -> str:
         return f"Assignment({len(self._places)} partitions)"

@@ -174,6 +174,16 @@ def test_a_log_that_is_cut_while_the_driver_is_down_is_counted() -> None:
     assert [(one.expired, one.log_cuts) for one in again.statistics()] == [(70, 1)]
 
 
+def test_a_log_that_is_cut_and_reset_while_the_driver_is_down_is_counted() -> None:
+    """A reset is no reason to forget the end that was known."""
+    made = assignment((A, 100))
+    made.plan(10, 0.0)
+    again = restored(made)
+    again.begin(A, Beginning("id", 4, why="it was reset"))
+    again.note_ends({A: 30})
+    assert [(one.expired, one.log_cuts) for one in again.statistics()] == [(70, 1)]
+
+
 def test_unread_offsets_are_not_gone_when_the_group_was_reset() -> None:
     """The log is the same one: they are read as ever."""
     made = assignment((A, 100))

@@ -241,7 +241,10 @@ def test_a_log_that_was_cut_and_has_grown_again() -> None:
     cluster.cut = {A: 70}
     watch.take({A: 60})
     watch.look()
-    assert not watch.take({A: 60})[0].begun, "what is planned is still there"
+    [news] = watch.take({A: 60})
+    assert (news.begun, news.cuts, news.ends) == ({}, {A: 70}, {A: 120}), "the planned is there"
+    watch.look()
+    assert not watch.take({A: 60})[0].cuts, "once"
 
 
 def test_a_log_that_gets_shorter_may_be_an_error() -> None:

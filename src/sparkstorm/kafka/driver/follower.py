@@ -116,6 +116,7 @@ class Follower:
                 self._assignment.begin(partition, beginning)
             for jump in news.jumps:
                 self._assignment.jump(*jump)
+            self._assignment.note_ends(news.cuts, now)
             self._assignment.note_ends(news.ends, now)
         self._assignment.note_held(self._committer.take())
 

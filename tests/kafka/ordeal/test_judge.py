@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from tests.kafka.evidence import Book, Record, Spot
-from tests.kafka.judge import judge
+from tests.kafka.ordeal.evidence import Book, Record, Spot
+from tests.kafka.ordeal.judge import judge
 
 WHEN = {"begin": 5.0, "end": 6.0}
 

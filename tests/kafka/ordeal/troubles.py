@@ -12,7 +12,7 @@ import confluent_kafka as ck
 
 from sparkstorm.testing import wait_until
 from tests.crashes import processes
-from tests.kafka.evidence import Book, Record, Scribe, Spot, read_book
+from tests.kafka.ordeal.evidence import Book, Record, Scribe, Spot, read_book
 from tests.kafka.test_kill import Play
 
 __all__ = ["CUTS", "KILLS", "PARTITIONS", "Load", "Ordeal"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from tests.kafka.evidence import Book, Record, Spot
+from tests.kafka.ordeal.evidence import Book, Record, Spot
 
 __all__ = ["Judgement", "hopeless", "judge"]
 
