@@ -289,6 +289,22 @@ def test_a_commit_that_the_checkpoint_missed_is_no_reset(kafka: Any) -> None:
     assert kafka.committed(topic, topic)[0] == 30
 
 
+def test_a_late_commit_for_the_topic_before_is_no_reset_of_the_new_one(kafka: Any) -> None:
+    """A driver dies after the topic was made anew, and its last commit was for the old one."""
+    topic, files = kafka.topic(), MemoryFiles()
+    kafka.put(topic, range(10))
+    assert len(drained(kafka, topic, files=files)) == 10
+    late = kafka.committed(topic, topic)
+    kafka.delete_topic(topic)
+    kafka.topic(name=topic)
+    kafka.put(topic, range(5))
+    assert len(drained(kafka, topic, files=files)) == 5
+    kafka.put(topic, range(5, 20))
+    kafka.commit(topic, topic, *late)
+    assert drained(kafka, topic, files=files) == [*map(str, range(5, 20))]
+    assert kafka.committed(topic, topic)[0] == 20
+
+
 def test_another_run_of_the_group_counts_as_a_reset(kafka: Any) -> None:
     """The checkpoint is behind: both are named."""
     topic, files = kafka.topic(), MemoryFiles()

@@ -291,6 +291,7 @@ OURS, BARE = CommittedOffset(50, "us"), CommittedOffset(50, "us", bare=True)
         (Stored(50, run="us"), OURS, True),
         (Stored(58, run="us"), OURS, True),  # the driver died before it could say so
         (Stored(50, run="us"), None, True),
+        (Stored(999, run="us"), OURS, True),  # for the topic before, which was being deleted
         (Stored(50), OURS, False),  # a tool leaves no text
         (Stored(7), OURS, False),
         (Stored(7, run="they"), OURS, False),

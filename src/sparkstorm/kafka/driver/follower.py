@@ -114,6 +114,8 @@ class Follower:
                 self._assignment.note_there(news.there)
             for partition, beginning in news.begun.items():
                 self._assignment.begin(partition, beginning)
+                # until then the group may show offsets of a topic that was made anew
+                self._committed_at = float("-inf")
             for jump in news.jumps:
                 self._assignment.jump(*jump)
             self._assignment.note_ends(news.cuts, now)
