@@ -333,7 +333,7 @@ def test_a_reset_is_followed_or_ignored(caplog: pytest.LogCaptureFixture) -> Non
     assert (begun.offset, begun.held, begun.why) == (
         7,
         CommittedOffset(7, ""),
-        "it was reset: going on at 7",
+        "it was reset: going on at 7, and not at 40",
     )
     watch.close()
     watch = restored("ignore", Stored(7), Known("1", 60, 40, OURS))

@@ -187,7 +187,10 @@ class Beginnings:
             return {}
         begun = self._from_stored(reset, ids)
         return {
-            p: one._replace(why=one.why or f"it was reset: going on at {one.offset}")
+            p: one._replace(
+                why=one.why
+                or f"it was reset: going on at {one.offset}, and not at {known[p].point}"
+            )
             for p, one in begun.items()
         }
 
