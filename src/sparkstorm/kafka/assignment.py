@@ -13,7 +13,7 @@ from typing import Any, final
 from sparkstorm.components.spout import Positions, Split
 from sparkstorm.kafka.cluster import Partition
 from sparkstorm.kafka.offsets.beginnings import Beginning, Known
-from sparkstorm.kafka.offsets.place import Place, statistics_of, unread_of
+from sparkstorm.kafka.offsets.place import Place, end_of, statistics_of
 from sparkstorm.kafka.offsets.progress import PartitionProgress
 from sparkstorm.kafka.offsets.ranges import Range
 from sparkstorm.kafka.offsets.stored import CommittedOffset, Stored
@@ -100,15 +100,13 @@ class Assignment:
             progress = before.progress.until(beginning.offset, epoch)
         else:
             progress = PartitionProgress(beginning.offset, beginning.done, epoch=epoch)
-        place = Place(progress, beginning.topic_id, end=beginning.offset, held=beginning.held)
         progress.expired = beginning.skipped
+        place = Place(progress, beginning.topic_id, end=beginning.offset, held=beginning.held)
         place.cuts = int(beginning.cut)
-        if before is not None:
-            progress.expired += before.progress.expired + before.unread
-            place.cuts += before.cuts
+        lost = None if before is None else place.succeed(before, cut=beginning.cut)
         self._places[partition] = place
         if beginning.why:
-            _logger.warning("%s: %s%s", partition, beginning.why, unread_of(before))
+            _logger.warning("%s: %s%s", partition, beginning.why, end_of(lost, place.topic_id))
 
     def note_ends(self, ends: Mapping[Partition, int], now: float = 0.0) -> None:
         """The partitions may be read up to there."""
@@ -148,7 +146,11 @@ class Assignment:
         """These exist; of others, what is under way may still come back."""
         for partition, place in self._places.items():
             if place.there and partition not in there:
-                _logger.warning("%s is gone from the cluster: nothing is read from it", partition)
+                _logger.warning(
+                    "%s is gone from the cluster: nothing is read from it. It was planned up to "
+                    "the offset %s, and its last known end is %s (topic id %s)",
+                    *(partition, place.progress.emitted_to, place.end, place.topic_id),
+                )
             place.there = partition in there
 
     def halt(self, names: Collection[str]) -> None:
@@ -239,21 +241,14 @@ class Assignment:
         found: dict[str, Any] = {}
         for partition, place in self._places.items():
             numbers = found.setdefault(partition.topic, {})
-            numbers[str(partition.number)] = {
-                "id": place.topic_id,
-                "held": place.held,
-                **place.progress.snapshot(),
-            }
+            numbers[str(partition.number)] = place.snapshot()
         return found
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Take up the progress of an earlier run."""
         for topic, numbers in snapshot.items():
             for number, data in numbers.items():
-                progress = PartitionProgress.restore(data)
-                held = None if data["held"] is None else CommittedOffset(*data["held"])
-                place = Place(progress, data["id"], end=progress.emitted_to, held=held)
-                self._places[Partition(topic, int(number))] = place
+                self._places[Partition(topic, int(number))] = Place.restore(data)
 
     def __repr__(self) -> str:
         return f"Assignment({len(self._places)} partitions)"

@@ -71,6 +71,8 @@ class News(NamedTuple):
     jumps: tuple[Jump, ...] = ()
     there: frozenset[Partition] | None = None
     """Every partition that there is, if it was looked for."""
+    cuts: Mapping[Partition, int] = MappingProxyType({})
+    """Where logs were cut behind what is planned, and have grown again to their ends."""
 
 
 @final
@@ -200,12 +202,13 @@ class Watch:
         self._looked = time.monotonic()
 
     def _with_cuts(self, news: News) -> News:
-        """Add logs that were cut before what was read, and have grown again meanwhile."""
+        """Add logs that were cut, and have grown again meanwhile."""
         known = self._positions_beside(news.begun)
-        cuts = {p: cut for p, cut in self._cluster.cuts().items() if cut < known.get(p, 0)}
-        ids = {p: self._topics[p.topic].id for p in cuts}
-        begun = self._beginnings.of_regrown(cuts, ids)
-        return news._replace(begun={**news.begun, **begun}) if begun else news
+        cuts = {p: cut for p, cut in self._cluster.cuts().items() if p in known}
+        read = {p: cut for p, cut in cuts.items() if cut < known[p]}
+        begun = self._beginnings.of_regrown(read, {p: self._topics[p.topic].id for p in read})
+        later = {p: cut for p, cut in cuts.items() if p not in read}
+        return news._replace(begun={**news.begun, **begun}, cuts=later)
 
     def _is_shorter(self, ends: Mapping[Partition, int]) -> bool:
         """Whether a log ends before what is known of it."""
@@ -228,7 +231,7 @@ class Watch:
         """Put news with those that were not taken yet, so that they do not become many."""
         with self._lock:
             self._positions.update(_positions_of([news]))
-            if self._news and not news.begun and not news.jumps:
+            if self._news and not (news.begun or news.jumps or news.cuts):
                 last = self._news[-1]
                 there = last.there if news.there is None else news.there
                 self._news[-1] = last._replace(ends={**last.ends, **news.ends}, there=there)
@@ -284,7 +287,7 @@ class Watch:
         ids = {p: self._topics[p.topic].id for p in self._partitions}
         first = self._refreshed is None
         new = {p: ids[p] for p in self._partitions if p not in self._ids}
-        anew = [p for p in self._partitions if self._ids.get(p, ids[p]) != ids[p]]
+        anew = {p: self._ids[p] for p in self._partitions if self._ids.get(p, ids[p]) != ids[p]}
         begun = self._beginnings.of_new(new, first=first)
         begun |= self._beginnings.of_made_anew(anew, ids)
         if first:

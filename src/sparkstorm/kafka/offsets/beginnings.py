@@ -124,9 +124,13 @@ class Beginnings:
                 f"there is no progress stored for {fresh[0]}, and start is 'committed': choose "
                 f"another start"
             )
-        begun = self._of_fresh(fresh, ids) if first else self._at_earliest(fresh, ids)
-        anew = [p for p, one in stored.items() if one.topic_id not in ("", ids[p])]
-        begun |= self.of_made_anew(anew, ids)
+        begun = self._of_fresh(fresh, ids) if first else self._of_later(fresh, ids)
+        more = ". The stored progress {} is all that is known of the old topic"
+        anew = {p: one.topic_id for p, one in stored.items() if one.topic_id not in ("", ids[p])}
+        begun |= {
+            p: one._replace(why=one.why + more.format(stored[p].offset))
+            for p, one in self.of_made_anew(anew, ids).items()
+        }
         same = {p: one for p, one in stored.items() if p not in anew}
         begun |= self._from_stored(same, ids)
         silent = [p for p in ids if p not in begun]
@@ -135,12 +139,24 @@ class Beginnings:
         return begun
 
     def of_made_anew(
-        self, partitions: Collection[Partition], ids: Mapping[Partition, str]
+        self, known: Mapping[Partition, str], ids: Mapping[Partition, str]
     ) -> dict[Partition, Beginning]:
-        """Partitions of a topic that has the name of the one we know, and is another one."""
-        why = "its topic was deleted and made anew: it is read from its beginning"
-        begun = self._at_earliest(partitions, ids)
-        return {partition: one._replace(why=why) for partition, one in begun.items()}
+        """Partitions of a topic that has the name of the one we know, and is another one.
+
+        Args:
+            known: the topic ids that we know.
+            ids: the topic ids now.
+        """
+        begun = self._at_earliest(known, ids)
+        why = (
+            "its topic was deleted and made anew, the topic id {} became {}: it is read from its "
+            "beginning, the offset {}"
+        )
+        return {
+            # every log begins at 0, so what comes before its beginning is gone already
+            p: one._replace(why=why.format(known[p], ids[p], one.offset), skipped=one.offset)
+            for p, one in begun.items()
+        }
 
     def of_restored(
         self, known: Mapping[Partition, Known], ids: Mapping[Partition, str]
@@ -171,7 +187,10 @@ class Beginnings:
             return {}
         begun = self._from_stored(reset, ids)
         return {
-            p: one._replace(why=one.why or f"it was reset: going on at {one.offset}")
+            p: one._replace(
+                why=one.why
+                or f"it was reset: going on at {one.offset}, and not at {known[p].point}"
+            )
             for p, one in begun.items()
         }
 
@@ -224,6 +243,16 @@ class Beginnings:
         return begun | self._from_stored(
             {p: Stored(at) for p, at in given.items()}, ids, held=False
         )
+
+    def _of_later(
+        self, partitions: Collection[Partition], ids: Mapping[Partition, str]
+    ) -> dict[Partition, Beginning]:
+        """Partitions that came into being while we run: all that they ever held is wanted."""
+        why = "it begins at {0}: {0} offsets were gone before they were read"
+        return {
+            p: one._replace(why=why.format(one.offset), skipped=one.offset) if one.offset else one
+            for p, one in self._at_earliest(partitions, ids).items()
+        }
 
     def _at_earliest(
         self, partitions: Collection[Partition], ids: Mapping[Partition, str]

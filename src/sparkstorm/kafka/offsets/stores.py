@@ -6,7 +6,14 @@ from typing import Protocol, TypeAlias, final
 from sparkstorm.errors import CheckpointError, SpoutConnectionError
 from sparkstorm.kafka.cluster import Partition, Topic
 from sparkstorm.kafka.offsets.stored import CommittedOffset, Saved, Stored
-from sparkstorm.kafka.offsets.texts import MOST_TEXT, UnfitTextError, author_of, from_text, to_text
+from sparkstorm.kafka.offsets.texts import (
+    MOST_TEXT,
+    OtherTopicError,
+    UnfitTextError,
+    author_of,
+    from_text,
+    to_text,
+)
 from sparkstorm.texts.logs import logger_of
 
 __all__ = ["Committed", "GroupOffsets", "GroupStore", "TextTooLongError"]
@@ -138,7 +145,8 @@ def _read(partition: Partition, committed: Committed, topic_id: str) -> Stored:
             "beyond the offset are processed again",
             *(partition, offset, error),
         )
-        return Stored(offset)
+        # a commit of ours that was late for the deletion of its topic is no reset of the new one
+        return Stored(offset, run=error.run if isinstance(error, OtherTopicError) else "")
 
 
 def _author(committed: Committed) -> str:

@@ -11,7 +11,14 @@ from typing import Any
 from sparkstorm.kafka.offsets.acks import decode_acks, encode_acks
 from sparkstorm.kafka.offsets.stored import Stored
 
-__all__ = ["MOST_TEXT", "UnfitTextError", "author_of", "from_text", "to_text"]
+__all__ = [
+    "MOST_TEXT",
+    "OtherTopicError",
+    "UnfitTextError",
+    "author_of",
+    "from_text",
+    "to_text",
+]
 
 MOST_TEXT = 4095
 """The room beside an offset at a broker by default, in UTF-16 units, less the client's NUL."""
@@ -22,6 +29,14 @@ _NAMES = ("sparkstorm", "run", "topic", "base", "acks")
 
 class UnfitTextError(ValueError):
     """The text is not about this offset of this topic, or cannot be read."""
+
+
+class OtherTopicError(UnfitTextError):
+    """The text is about this offset of another topic of the name, as ``run`` has committed it."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__("the text belongs to another topic of that name")
+        self.run = run
 
 
 def to_text(stored: Stored, limit: int = MOST_TEXT) -> tuple[str, int]:
@@ -43,6 +58,7 @@ def from_text(offset: int, text: str, topic_id: str) -> Stored:
     """Return the progress that a text and the offset beside it stand for.
 
     Raises:
+        OtherTopicError: the text is about another topic of the name.
         UnfitTextError: the text says nothing about this offset of this topic.
     """
     if not text:
@@ -51,7 +67,7 @@ def from_text(offset: int, text: str, topic_id: str) -> Stored:
     if data["base"] != offset:
         raise UnfitTextError(f"the text belongs to the offset {data['base']!r}")
     if data["topic"] != topic_id:
-        raise UnfitTextError("the text belongs to another topic of that name")
+        raise OtherTopicError(str(data["run"]))
     try:
         acks = decode_acks(offset, data["acks"])
     except (ValueError, TypeError, AttributeError) as error:
