@@ -51,7 +51,7 @@ def test_other_settings_stay_as_they_are_given() -> None:
 @pytest.mark.parametrize("size", ["banana", "2", "2gb", "1.5g", "-1g", ""])
 def test_a_driver_memory_that_java_would_refuse_is_refused_at_once(size: str) -> None:
     """Java would read 2 as two bytes, and 2gb not at all."""
-    with pytest.raises(ConfigError, match="--driver-memory .* is no size.*for example 2g"):
+    with pytest.raises(ConfigError, match=r"--driver-memory .* is no size.*for example 2g"):
         spark_settings([], driver_memory=size)
 
 
@@ -73,7 +73,7 @@ def test_python_files_that_workers_could_not_import_are_refused(tmp_path: Path) 
     """A folder, a file of another kind, and no file at all; a remote file is left to Spark."""
     (tmp_path / "notes.txt").write_text("")
     wrong = {
-        tmp_path: "is no .py, .zip or .egg file.*a zip",
+        tmp_path: r"is no .py, .zip or .egg file.*a zip",
         tmp_path / "notes.txt": "is no .py, .zip or .egg file",
         tmp_path / "none.py": "there is no such file",
     }

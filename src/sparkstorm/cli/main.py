@@ -146,11 +146,17 @@ def run(
     ] = None,
     py_files: Annotated[
         str | None,
-        typer.Option("--py-files", metavar="FILE,…", help="Modules for this process and the workers: .py, .zip or .egg files."),
+        typer.Option(
+            "--py-files",
+            metavar="FILE,…",
+            help="Modules for this process and the workers: .py, .zip or .egg files.",
+        ),
     ] = None,
     driver_memory: Annotated[
         str | None,
-        typer.Option("--driver-memory", metavar="SIZE", help="Memory of the driver's JVM, for example 2g."),
+        typer.Option(
+            "--driver-memory", metavar="SIZE", help="Memory of the driver's JVM, for example 2g."
+        ),
     ] = None,
     verbose: Verbose = False,
 ) -> None:

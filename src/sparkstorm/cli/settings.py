@@ -1,4 +1,4 @@
-"""Settings on the command line: ``-c key=value``, and Spark's by the options of ``spark-submit``."""
+"""Settings on the command line: ``-c key=value``, and the options of ``spark-submit``."""
 
 import re
 from collections.abc import Iterable, Mapping

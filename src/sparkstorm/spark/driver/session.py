@@ -251,7 +251,8 @@ def query_session(given: SparkSession, partitions: int, checkpoint: str) -> Spar
     try:  # the first look at any setting is when Spark reads all of them
         settings = session.conf
     except IllegalArgumentException as error:
-        raise ConfigError(f"Spark refuses a setting: {error}") from error
+        first = str(error).partition("\n")[0]  # Java's stack follows
+        raise ConfigError(f"Spark refuses a setting: {first}") from error
     for key, value in SQL_SETTINGS.items():
         settings.set(key, value)
     settings.set("spark.sql.shuffle.partitions", str(partitions))

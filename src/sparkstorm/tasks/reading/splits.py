@@ -107,7 +107,9 @@ def _from_messages(pieces: Sequence[Messages], stream: Stream) -> Gathered:
         try:
             columns = {field.name: make_column(field, lists[field.name]) for field in stream.fields}
         except CoderError as error:
-            misfits.update((int(rows[row]), Misfit(why)) for row, why in error.faults.items())
+            misfits.update(
+                (int(rows[row]), Misfit(why, final=True)) for row, why in error.faults.items()
+            )
             kept = np.flatnonzero(~np.isin(rows, [*misfits]))
             rows = rows[kept]
             lists = {name: [v[row] for row in kept.tolist()] for name, v in lists.items()}
