@@ -249,8 +249,7 @@ def is_seconds(secs: object) -> bool:
     >>> is_seconds(5), is_seconds("5s"), is_seconds(-1), is_seconds(float("inf"))
     (True, False, False, False)
     """
-    is_number = isinstance(secs, int | float) and not isinstance(secs, bool)
-    return is_number and math.isfinite(secs) and secs >= 0
+    return isinstance(secs, int | float) and not isinstance(secs, bool) and 0 <= secs < math.inf
 
 
 def to_micros(secs: float) -> int:
