@@ -64,6 +64,6 @@ class Sender:
         return self._troubles.last or "no answer"
 
     def _renew(self) -> None:
-        """Make a new producer: after a loss of its sequence an idempotent producer sends no more."""
+        """Make a new producer: an idempotent producer that lost its sequence sends no more."""
         with self._lock:
             self._producer, self._troubles = make_producer(self._cluster, **self._properties)
