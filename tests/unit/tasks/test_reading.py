@@ -177,6 +177,7 @@ def test_a_message_that_cannot_be_routed_fails_alone(
     assert found == {FIRST + n: value for n, value in enumerate(values) if n not in bad}
     assert set(notes) == {FIRST + n for n in bad}
     assert {note.reason for note in notes.values()} == {Reason.ERROR}
+    assert all(note.final for note in notes.values()), "the next try would end alike"
     assert not entries, "nothing completes that was not sent"
     assert report.metrics.emitted == 2
     assert all("a message cannot be sent" in line.text for line in report.lines)
@@ -207,6 +208,7 @@ def test_a_value_that_does_not_fit_fails_its_message_alone(values: tuple[Any, ..
     assert found == {FIRST: "a", FIRST + 3: "d"}
     assert set(notes) == {FIRST + bad}
     assert "field 'f' is declared string" in notes[FIRST + bad].message
+    assert notes[FIRST + bad].final, "the next try would read the same value"
     assert entries == {FIRST + values.index(None)}
 
 

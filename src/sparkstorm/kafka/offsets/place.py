@@ -1,4 +1,4 @@
-"""A partition of a spout task: its progress, its log as it was last seen, and what it may plan."""
+"""A partition of a spout task: progress, the last seen log, and limits of planning."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,12 +33,12 @@ class Place:
 
     @property
     def unread(self) -> int:
-        """How many offsets before the end are not planned."""
+        """How many offsets up to the end are not planned."""
         return max(0, self.end - self.progress.emitted_to)
 
     @property
     def stop(self) -> int:
-        """Up to where it may be planned."""
+        """The end of the offsets that may be planned."""
         return self.end if self.until is None else min(self.end, self.until)
 
     def succeed(self, before: "Place", *, cut: bool) -> "Place | None":
@@ -75,7 +75,7 @@ class Place:
         return cls(progress, data["id"], end=end, held=held)
 
     def allowed(self, rate: float | None, now: float) -> int:
-        """How many messages its rate allows now; what was not used is kept for a second."""
+        """How many messages the rate allows now; an unused rest counts for a second."""
         if rate is None:
             return self.end
         passed = 1.0 if self.filled is None else now - self.filled
@@ -104,7 +104,7 @@ def end_of(log: Place | None, topic_id: str) -> str:
 
 
 def statistics_of(partition: Partition, place: Place, now: float) -> PartitionStatistics:
-    """Return how a partition stands."""
+    """Return a partition's statistics."""
     progress = place.progress
     oldest = progress.oldest
     held = None if oldest is None else progress.held(oldest)

@@ -143,7 +143,9 @@ def _from_messages(pieces: Sequence[_Encoded], stream: Stream) -> Gathered:
         try:
             columns = {field.name: _fitted(field, read[field.name]) for field in stream.fields}
         except CoderError as error:
-            misfits.update((int(rows[row]), Misfit(why)) for row, why in error.faults.items())
+            misfits.update(
+                (int(rows[row]), Misfit(why, final=True)) for row, why in error.faults.items()
+            )
             kept = np.flatnonzero(~np.isin(rows, [*misfits]))
             rows = rows[kept]
             read = {name: column.take(kept) for name, column in read.items()}
