@@ -27,7 +27,7 @@ class KestrelBench(QueueBench):
             self.queue,
             [server.address for server in self.servers],
             decode=decode,
-            max_pending=max_pending or 100,
+            max_pending=max_pending,
             **more,
         )
 

@@ -28,7 +28,7 @@ class KestrelSpout(QueueSpout):
     Args:
         queue: the queue's name.
         servers: the addresses, ``host:port``.
-        max_pending: the most items that a task holds open.
+        max_pending: the most items that a task holds open. Unset: 500, since each needs a socket.
         fields: the declared stream.
         decode: how a body becomes values; see :class:`~sparkstorm.queues.spout.QueueSpout`.
         ends_after_idle_secs: the spout ends once the queue was idle for so long.
@@ -37,12 +37,14 @@ class KestrelSpout(QueueSpout):
         ConfigError: an argument does not fit.
     """
 
+    default_pending = 500
+
     def __init__(
         self,
         queue: str,
         servers: Sequence[str] = ("127.0.0.1:22133",),
         *,
-        max_pending: int = 100,
+        max_pending: int | None = None,
         fields: str = "body",
         decode: Decoder = "string",
         ends_after_idle_secs: float | None = None,

@@ -39,6 +39,9 @@ class RedisStreamSpout(QueueSpout):
     RedisStreamSpout('orders', group='enrich')
     """
 
+    default_pending = 50_000
+    max_waiting = 2000
+
     _queue: RedisStreamQueue | None = None
 
     def __init__(

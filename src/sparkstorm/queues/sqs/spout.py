@@ -45,6 +45,9 @@ class SQSSpout(QueueSpout):
         ConfigError: an argument does not fit.
     """
 
+    default_pending = 10_000
+    max_waiting = 2000
+
     def __init__(
         self,
         queue: str,
