@@ -3,8 +3,8 @@
 ``python -m benchmarks.queues [sqs] [kestrel] [redis] [postgres] [--scale 1]``. A topology of one
 spout and a bolt that acks runs on Spark, ``local[2]``, with default settings. The same topology
 reads from a list in the driver's memory, through the same lease keeper: no queue can be faster, so
-this is the limit of one spout task. The bare loop takes, reads and deletes by the client's own
-calls, one after the other, without a lease that outlives a call.
+this is the limit of one spout task that holds so many messages at once. The bare loop takes, reads
+and deletes by the client's own calls, one after the other, without a lease that outlives a call.
 
 Rates are those of the last four fifths of the messages, so the start of Spark does not count. Exit
 code 1 if a source is slower than half of the bare client and half of the limit.
@@ -79,10 +79,12 @@ class ListQueue:
 
 
 class ListSpout(QueueSpout):
-    """Emits the messages of a :class:`ListQueue`."""
+    """Emits the messages of a :class:`ListQueue`, and holds as many at once as another spout."""
 
-    def __init__(self, messages: int) -> None:
+    def __init__(self, messages: int, other: QueueSpout) -> None:
         super().__init__()
+        self.default_pending = other.default_pending
+        self.max_waiting = other.max_waiting
         self._messages = messages
 
     def make_queue(self, config: ss.Config, context: ss.TaskContext) -> Queue:
@@ -234,9 +236,10 @@ def measure(system: System, messages: int) -> bool:
         bench.send(bodies)
         bare = system.bare(bench, messages)
         bench.send(bodies)
-        ours = through_a_topology(bench.spout(), messages)
+        spout = bench.spout()
+        ours = through_a_topology(spout, messages)
         left = bench.counts()
-    limit = through_a_topology(ListSpout(messages), messages)
+    limit = through_a_topology(ListSpout(messages, spout), messages)
     print(
         f"{system.name}: {ours:,.0f}/s; the bare client {bare:,.0f}/s: {ours / bare:.2f}; from a "
         f"list {limit:,.0f}/s: {ours / limit:.2f}",

@@ -33,10 +33,12 @@ class KestrelQueue:
     Args:
         queue: the queue's name.
         servers: the addresses, ``host:port``.
+        timeout_secs: a server that does not answer for so long counts as lost.
     """
 
-    def __init__(self, queue: str, servers: Sequence[str]) -> None:
+    def __init__(self, queue: str, servers: Sequence[str], timeout_secs: float = 5.0) -> None:
         self._queue = queue
+        self._timeout_secs = timeout_secs
         self._servers = list(servers)
         self._identities = Identities()
         self._idle: dict[str, list[Link]] = {}
@@ -125,7 +127,7 @@ class KestrelQueue:
     # --- servers ---------------------------------------------------------------------------------
 
     def _join(self, server: str) -> None:
-        link = Link(server)
+        link = Link(server, self._timeout_secs)
         link.check()
         self._idle[server] = [link]
         self._at_once[server] = 1
@@ -154,7 +156,7 @@ class KestrelQueue:
             wanted = min(self._at_once[server] - asked, left) if not asked else 0
             for _ in range(wanted):
                 idle = self._idle[server]
-                link = idle.pop() if idle else Link(server)
+                link = idle.pop() if idle else Link(server, self._timeout_secs)
                 self._asked.add(link)
                 # Several at once do not wait: the last of them would hold up the first.
                 waits = wanted == 1
