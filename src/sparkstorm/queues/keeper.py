@@ -356,19 +356,22 @@ class LeaseKeeper:
         self._answered()
         # Counted from before the call: the queue's own clock began somewhere within it.
         until = now + (self._queue.lease_secs or 0.0)
+        self._taken += len(deliveries)
+        new: list[Delivery] = []
         for delivery in deliveries:
-            self._arrive(delivery, until)
+            held = self._held.get(delivery.message_id)
+            if held is None:
+                self._held[delivery.message_id] = _Held(delivery.lease, until)
+                new.append(delivery)
+            else:
+                self._come_again(held, delivery, until)
+        self._leased += len(new)
+        with self._lock:
+            self._arrived.extend(new)
         return bool(deliveries)
 
-    def _arrive(self, delivery: Delivery, until: float) -> None:
-        self._taken += 1
-        held = self._held.get(delivery.message_id)
-        if held is None:
-            self._held[delivery.message_id] = _Held(delivery.lease, until)
-            self._leased += 1
-            with self._lock:
-                self._arrived.append(delivery)
-            return
+    def _come_again(self, held: _Held, delivery: Delivery, until: float) -> None:
+        """Take the new lease of a message that is under way, or settled."""
         self._redelivered += 1
         if not held.leased:
             self._leased += 1
