@@ -74,8 +74,8 @@ test-unit: $(COMPILED) ## Run all tests that need no Java, in a minute.
 test-plain: $(COMPILED) ## Test what is compiled as plain Python, as it runs where there is no C compiler.
 	@PLAIN_PYTHON=1 $(PYTEST) --numprocesses=2 --dist=loadfile -m "not slow and not spark" $(PLAIN)
 
-test-all: java lint types test-plain ## Run all checks and all tests, the slow ones too.
-	@$(PYTEST) $(IN_TWO) $(ARGS)
+test-all: java lint types test-plain ## Run all checks and all tests, the slow ones too, with many examples.
+	@HYPOTHESIS_PROFILE=thorough $(PYTEST) $(IN_TWO) $(ARGS)
 
 check: test ## Run what must pass before a commit: the same as test.
 

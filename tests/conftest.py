@@ -12,7 +12,7 @@ from importlib.machinery import (
     SourceFileLoader,
 )
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -83,13 +83,13 @@ for _variable in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
 # fewer examples multiplies `settings().max_examples`, so that the profile counts there too.
 settings.register_profile("dev", deadline=None, print_blob=True)
 settings.register_profile("quick", deadline=None, print_blob=True, max_examples=10)
-settings.register_profile(
-    "ci",
-    deadline=None,
-    print_blob=True,
-    max_examples=150,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+_PATIENT: dict[str, Any] = {
+    "deadline": None,
+    "print_blob": True,
+    "suppress_health_check": [HealthCheck.too_slow],
+}
+settings.register_profile("ci", max_examples=50, **_PATIENT)
+settings.register_profile("thorough", max_examples=300, **_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev"))
 
 

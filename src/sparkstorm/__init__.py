@@ -4,7 +4,7 @@ You write spouts and bolts. The topology runs as one Spark Structured Streaming 
 sparkstorm tracks every message through the whole tree of tuples it causes.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparkstorm._version import __version__
 from sparkstorm.components.bolt import BasicBolt, Bolt
@@ -20,7 +20,6 @@ from sparkstorm.components.spout import (
     Unreadable,
 )
 from sparkstorm.components.stateful import HeldTuples, KeyValueState, State, StatefulBolt
-from sparkstorm.config import Config
 from sparkstorm.errors import (
     CheckpointError,
     CommitError,
@@ -36,11 +35,14 @@ from sparkstorm.errors import (
 )
 from sparkstorm.metrics import Statistics, TaskMetrics
 from sparkstorm.streams import Stream
-from sparkstorm.topology.builder import TopologyBuilder
 from sparkstorm.topology.graph import Topology
 from sparkstorm.topology.grouping import CustomGrouping
 from sparkstorm.tuples import Fields, Tuple
 from sparkstorm.verdicts import Failure, Reason
+
+if TYPE_CHECKING:
+    from sparkstorm.config import Config
+    from sparkstorm.topology.builder import TopologyBuilder
 
 __all__ = [
     # components
@@ -95,12 +97,20 @@ __all__ = [
 ]
 
 
+_LOADED_LATE = {
+    "Config": "sparkstorm.config",
+    "TopologyBuilder": "sparkstorm.topology.builder",
+    "submit": "sparkstorm.spark.runner",
+}
+"""Where names are that Spark's short-lived processes do without: they start sooner so."""
+
+
 def __getattr__(name: str) -> Any:
-    """Load modules that need pyspark, or a client library, on first use."""
+    """Load on first use: modules that need PySpark, pydantic, or a client library."""
     import importlib
 
-    if name == "submit":
-        return importlib.import_module("sparkstorm.spark.runner").submit
+    if name in _LOADED_LATE:
+        return getattr(importlib.import_module(_LOADED_LATE[name]), name)
     if name in ("bolts", "spouts", "testing"):
         return importlib.import_module(f"sparkstorm.{name}")
     msg = f"module 'sparkstorm' has no attribute {name!r}"

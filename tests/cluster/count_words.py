@@ -28,7 +28,7 @@ def main(master: str, text: str, result: str, *workers: str) -> None:
             counts[word] = max(count, counts.get(word, 0))
 
     killed = []
-    config = {"batch_max_messages": 6_000, "partitions": 2}
+    config = {"batch_max_messages": 3_000, "partitions": 2}
     with ss.submit(
         word_count(LinesSpout(text)),
         name="words",

@@ -90,10 +90,10 @@ def _wait_for(log: Path, pattern: str, process: subprocess.Popen[bytes]) -> str:
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """About 2 MB of the licence texts inside PySpark."""
+    """About 1 MB of the licence texts inside PySpark."""
     whole = b"\n".join(path.read_bytes() for path in sorted((_HOME / "licenses").glob("*.txt")))
     path = tmp_path_factory.mktemp("text") / "licences.txt"
-    path.write_bytes((whole + b"\n") * (2_000_000 // len(whole) + 1))
+    path.write_bytes((whole + b"\n") * (1_000_000 // len(whole) + 1))
     return path
 
 

@@ -27,7 +27,14 @@ def accepts(address: str) -> bool:
 
 @pytest.mark.e2e
 @pytest.mark.parametrize(
-    "kind", [KafkaServer, ZooKeeperServer, PostgresServer, RabbitServer, RedisServer]
+    "kind",
+    [
+        KafkaServer,
+        ZooKeeperServer,
+        PostgresServer,
+        pytest.param(RabbitServer, marks=pytest.mark.slow),
+        RedisServer,
+    ],
 )
 def test_a_server_comes_back_after_a_crash(
     kind: Callable[[], ServerProcess], started: Callable[[ServerProcess], ServerProcess]

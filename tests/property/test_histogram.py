@@ -83,7 +83,7 @@ def test_a_window_has_the_last_parts_and_no_more(steps: list[tuple[float, int]])
 def test_each_root_knows_the_time_of_its_batch(data: st.DataObject) -> None:
     """Whatever was forgotten: no batch that has an open root."""
     times, planned, opened, following = MessageTimes(), {}, set(), {1: 1, 5: 1}
-    for now in range(data.draw(st.integers(1, 150))):
+    for now in range(data.draw(st.integers(1, 100))):
         ranges = []
         for task in data.draw(st.sets(st.sampled_from([1, 5]))):
             count = data.draw(st.integers(1, 3))

@@ -22,6 +22,9 @@ __all__ = [
     "merge_ranges",
 ]
 
+_FEW = 4
+"""So many ranges are sooner compared one by one than searched for each root."""
+
 
 @final
 @dataclass(frozen=True, slots=True, order=True)
@@ -96,10 +99,13 @@ class RootIndex:
 
     def locate(self, roots: U64) -> Indexes:
         """Return the number of each root's range, -1 outside all of them."""
-        if not len(self._firsts):
-            return np.full(len(roots), -1, np.int64)
-        which = np.searchsorted(self._firsts, roots, side="right").astype(np.int64) - 1
-        return np.where((which >= 0) & (roots < self._ends[which]), which, -1)
+        if len(self._firsts) > _FEW:
+            which = np.searchsorted(self._firsts, roots, side="right").astype(np.int64) - 1
+            return np.where((which >= 0) & (roots < self._ends[which]), which, -1)
+        which = np.full(len(roots), -1, np.int64)
+        for number, (first, end) in enumerate(zip(self._firsts, self._ends, strict=True)):
+            which[roots - first < end - first] = number  # below the first the difference wraps
+        return which
 
     def slots(self, roots: U64) -> Indexes:
         """Return the number of each root, -1 outside all ranges."""

@@ -2,14 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Hashable, Iterable, Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sparkstorm.components.collector import BasicCollector, BoltCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.wiring import Wiring
-from sparkstorm.config import Config
 from sparkstorm.streams import Outputs
 from sparkstorm.tuples import Tuple
+
+if TYPE_CHECKING:  # sparkstorm/__init__.py tells why
+    from sparkstorm.config import Config
 
 __all__ = ["AnyBolt", "BasicBolt", "Bolt"]
 
@@ -81,7 +83,7 @@ class Bolt(AnyBolt):
     collector: BoltCollector
     """The engine sets the collector before ``prepare``."""
 
-    def prepare(self, config: Config, context: TaskContext, collector: BoltCollector) -> None:
+    def prepare(self, config: "Config", context: TaskContext, collector: BoltCollector) -> None:
         """Called once per task and process, before the first tuple."""
 
     @abstractmethod
@@ -99,7 +101,7 @@ class Bolt(AnyBolt):
 class BasicBolt(AnyBolt):
     """A bolt with automatic tracking: emits are anchored, and the input is acked on return."""
 
-    def prepare(self, config: Config, context: TaskContext) -> None:
+    def prepare(self, config: "Config", context: TaskContext) -> None:
         """Called once per task and process, before the first tuple."""
 
     @abstractmethod

@@ -3,13 +3,15 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from sparkstorm.components.bolt import BasicBolt
 from sparkstorm.components.collector import BasicCollector
-from sparkstorm.config import Config
 from sparkstorm.streams import Outputs
 from sparkstorm.tuples import Tuple
+
+if TYPE_CHECKING:  # sparkstorm/__init__.py tells why
+    from sparkstorm.config import Config
 
 __all__ = ["CommitterBolt", "Transaction"]
 
@@ -61,7 +63,7 @@ class CommitterBolt(BasicBolt):
         has the same or a later txid for the ``owner``.
         """
 
-    def connect(self, config: Config) -> None:
+    def connect(self, config: "Config") -> None:
         """Called once in the driver, before anything runs; raise if the target is out of reach."""
 
     def disconnect(self) -> None:

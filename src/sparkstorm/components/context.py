@@ -4,16 +4,18 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import numpy as np
 
 from sparkstorm.clock import Clock, SystemClock
 from sparkstorm.components.processes import KeptProcess, NodeProcesses, ProcessSpec
 from sparkstorm.components.wiring import Wiring
-from sparkstorm.config import Config
 from sparkstorm.errors import InternalError
 from sparkstorm.metrics import Histogram
+
+if TYPE_CHECKING:  # sparkstorm/__init__.py tells why
+    from sparkstorm.config import Config
 
 __all__ = ["TaskContext"]
 
@@ -68,7 +70,7 @@ class TaskContext:
         component: str,
         task: int,
         tasks: Mapping[str, range],
-        config: Config,
+        config: "Config",
         clock: Clock | None = None,
         sources: Iterable[tuple[str, str]] = (),
         wiring: Wiring | None = None,

@@ -4,15 +4,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 from sparkstorm.components.collector import SpoutCollector
 from sparkstorm.components.context import TaskContext
-from sparkstorm.config import Config
 from sparkstorm.errors import ConfigError
 from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.streams import Outputs
 from sparkstorm.verdicts import Failure
+
+if TYPE_CHECKING:  # sparkstorm/__init__.py tells why
+    from sparkstorm.config import Config
 
 __all__ = [
     "EXPIRED",
@@ -88,7 +90,7 @@ class Spout(ABC):
     context: TaskContext
     """The engine sets the context before ``open``."""
 
-    def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
+    def open(self, config: "Config", context: TaskContext, collector: SpoutCollector) -> None:
         """Called once, first of all methods: connect here."""
 
     def close(self) -> None:
@@ -197,7 +199,7 @@ class PartitionedSpout(ABC):
         Raise what ``open`` would raise. The source must stay as it is.
         """
 
-    def open(self, config: Config, context: TaskContext) -> None:
+    def open(self, config: "Config", context: TaskContext) -> None:
         """Called once, after ``restore`` if there is a snapshot to restore."""
 
     def close(self) -> None:

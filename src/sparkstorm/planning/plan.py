@@ -5,16 +5,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from sparkstorm.components.committer import CommitterBolt
 from sparkstorm.components.spout import Spout
-from sparkstorm.config import Config
 from sparkstorm.errors import InternalError
 from sparkstorm.streams import DEFAULT_STREAM, Stream
 from sparkstorm.topology.graph import AnyComponent, ComponentSpec, Topology
 from sparkstorm.topology.grouping import Grouping
 from sparkstorm.tuples import SYSTEM, TICK
+
+if TYPE_CHECKING:  # sparkstorm/__init__.py tells why
+    from sparkstorm.config import Config
 
 __all__ = ["ACKER", "TICKS", "Level", "Plan", "Route", "Stage", "StageKind", "StreamKey"]
 
@@ -98,7 +100,7 @@ class Plan:
 
     name: str
     topology: Topology
-    config: Config
+    config: "Config"
     partitions: int
     tasks: Mapping[str, range]
     levels: tuple[Level, ...]
@@ -151,7 +153,7 @@ class Plan:
         """Return the component as added to the builder."""
         return self.topology.components[component]
 
-    def settings(self, component: str) -> Config:
+    def settings(self, component: str) -> "Config":
         """Return the settings, with the component's own on top."""
         return self.config.override(dict(self.spec(component).settings))
 

@@ -620,11 +620,11 @@ def test_bolt_that_never_acks_for_ten_minutes(
 ) -> None:
     """Every message times out as often as the policy says, then is a letter; memory is flat."""
     # The last ten thousand failed messages are kept for people; ten minutes fail fewer.
-    monkeypatch.setattr("sparkstorm.batches.messages.chronicle._MOST_MESSAGES", 500)
+    monkeypatch.setattr("sparkstorm.batches.messages.chronicle._MOST_MESSAGES", 150)
     caplog.set_level(logging.CRITICAL, logger=LINES)  # pytest would keep every line in memory
     (tmp_path / "a.txt").write_text("a line that nobody ever acks\n" * 100_000)
     endless = IteratorSpout(range(100_000), "text long")
-    pending, retries = 200, 3
+    pending, retries = 60, 3
     builder = ss.TopologyBuilder()
     source = LinesSpout(tmp_path / "a.txt") if spout == "partitioned" else endless
     builder.set_spout("source", source).set_max_spout_pending(pending)

@@ -356,4 +356,4 @@ def test_prometheus_reads_all_topologies(registry: FakeRegistry, shop: FakeContr
     assert shop.asked["situation"] == 1
     shop.gone = True
     clock.advance(2)
-    assert 'sparkstorm_up{topology="shop-7f3a"} 0' in client.get("/metrics").text
+    assert 'sparkstorm_up{topology="shop"} 0' in client.get("/metrics").text

@@ -83,8 +83,8 @@ def messages_table(found: MessagesView) -> Table:
         table.add_column(column)
     for column in ("attempt", "age", "due in"):
         table.add_column(column, justify="right")
-    for column in ("held by", "why"):
-        table.add_column(column)
+    table.add_column("held by")
+    table.add_column("why", min_width=20)  # the reader looks for it; other columns give way
     for one in found.messages:
         table.add_row(
             one.id,

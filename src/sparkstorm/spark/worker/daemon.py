@@ -14,6 +14,7 @@ import pyspark.sql.streaming.stateful_processor_util
 import pyspark.worker  # noqa: F401
 from pyspark import daemon
 
+import sparkstorm.config
 import sparkstorm.spark.worker.stages  # noqa: F401
 
 __all__: list[str] = []
