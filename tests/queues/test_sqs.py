@@ -29,7 +29,7 @@ class TestStandard(QueueConformance):
 
     @contextmanager
     def bench(self) -> Iterator[QueueBench]:
-        yield SQSBench(self.server)
+        yield SQSBench(self.server, lease_secs=1)
 
 
 @pytest.mark.slow
