@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from sparkstorm.testing.queues import QueueConformance
 from sparkstorm.testing.servers import (
     ElasticMQServer,
     KestrelServer,
@@ -11,6 +12,8 @@ from sparkstorm.testing.servers import (
     RabbitServer,
     RedisServer,
 )
+
+QueueConformance.away_secs = 1.0  # test_away.py has the minute
 
 
 @pytest.fixture(scope="module")
