@@ -1,10 +1,11 @@
 """Messages per second from each queue, beside the bare client's own loop and the driver's limit.
 
-``python -m benchmarks.queues [sqs] [kestrel] [redis] [postgres] [rabbitmq] [--scale 1]``. A topology
-of one spout and a bolt that acks runs on Spark, ``local[2]``, with default settings. The same topology
-reads from a list in the driver's memory, through the same lease keeper: no queue can be faster, so
-this is the limit of one spout task that holds so many messages at once. The bare loop takes, reads
-and deletes by the client's own calls, one after the other, without a lease that outlives a call.
+``python -m benchmarks.queues [sqs] [kestrel] [redis] [postgres] [rabbitmq] [--scale 1]``. A
+topology of one spout and a bolt that acks runs on Spark, ``local[2]``, with default settings. The
+same topology reads from a list in the driver's memory, through the same lease keeper: no queue can
+be faster, so this is the limit of one spout task that holds so many messages at once. The bare loop
+takes, reads and deletes by the client's own calls, one after the other, without a lease that
+outlives a call.
 
 Rates are those of the last four fifths of the messages, so the start of Spark does not count. Exit
 code 1 if a source is slower than half of the bare client and half of the limit.
