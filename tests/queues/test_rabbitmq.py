@@ -65,6 +65,22 @@ def test_a_message_that_is_given_up_goes_to_the_dead_letter_exchange(rabbit: Rab
         assert len(play.given_up) == 1
 
 
+def test_the_prefetch_grows_while_the_topology_asks_for_more(rabbit: RabbitServer) -> None:
+    """A topology that asks for nothing holds a thousand messages, and one that asks holds all."""
+    bench = RabbitBench(rabbit)
+    bench.send([b"message %d" % number for number in range(2500)])
+    with SpoutPlay(bench.spout(max_pending=2400)) as play:
+        wait_until(lambda: bench.counts() == (1500, 1000))
+        play.take(2400)
+        play.pump()
+        wait_until(lambda: bench.counts() == (100, 2400))
+        play.ack(*list(play.under_way))
+        play.take(1)
+        play.ack(*list(play.under_way))
+        wait_until(lambda: play.spout.counts.settled >= 2401, check=play.pump)
+    wait_until(lambda: sum(bench.counts()) <= 99)
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [

@@ -92,7 +92,7 @@ class LeaseKeeper:
         self._max_pending = max_pending
         self._max_waiting = max_pending if max_waiting is None else max_waiting
         self._held: dict[Hashable, _Held] = {}
-        self._to_settle: set[Hashable] = set()
+        self._to_settle: dict[Hashable, None] = {}  # in order: a queue may delete a run by one call
         self._remembered: dict[Hashable, None] = {}
         self._leased = 0
         self._lock = threading.Lock()  # of the messages that the task has not seen yet
@@ -247,7 +247,7 @@ class LeaseKeeper:
                 continue
             held.settled = True
             if held.leased:
-                self._to_settle.add(message_id)
+                self._to_settle[message_id] = None
             else:
                 self._remember(message_id)
 
@@ -276,7 +276,7 @@ class LeaseKeeper:
             self._drop_lease(message_id)
 
     def _forget(self, message_id: Hashable) -> None:
-        self._to_settle.discard(message_id)
+        self._to_settle.pop(message_id, None)
         self._remembered.pop(message_id, None)
         if self._held.pop(message_id).leased:
             self._leased -= 1
@@ -343,7 +343,7 @@ class LeaseKeeper:
             held.lease = _NO_LEASE
             self._leased -= 1
         if held.settled:
-            self._to_settle.discard(message_id)
+            self._to_settle.pop(message_id, None)
             self._remember(message_id)
 
     # --- deliveries ------------------------------------------------------------------------------

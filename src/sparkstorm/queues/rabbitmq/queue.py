@@ -20,6 +20,9 @@ _COUNTS = frozenset({"x-acquired-count", "x-delivery-count"})
 _MOST_PREFETCHED = 65_535
 """AMQP's own limit."""
 
+_FIRST_PREFETCH = 1000
+"""So many messages the server hands out before the topology has asked for more."""
+
 
 class _Tag(NamedTuple):
     """A lease: a delivery tag of one connection."""
@@ -32,8 +35,13 @@ class _Tag(NamedTuple):
 class RabbitQueue:
     """One consumer of a queue: a :class:`~sparkstorm.queues.queue.Queue`.
 
-    The server hands out at most ``prefetch`` messages (``basic.qos`` of this consumer alone) and
-    keeps them unacknowledged. They go back to the queue when the channel or the connection closes.
+    The server hands out at most ``prefetch`` messages and keeps them unacknowledged. They go back
+    to the queue when the channel or the connection closes.
+
+    The server sends as many messages as the prefetch allows, wanted or not. A high prefetch would
+    keep messages from other consumers, and a slow topology would hold some longer than the server's
+    ``consumer_timeout``. So the first subscription has a small prefetch (``basic.qos``, never
+    global). Each :meth:`want_more` doubles the sum by a further subscription on the same channel.
 
     Args:
         broker: the server.
@@ -54,7 +62,9 @@ class RabbitQueue:
         self._connection: Any = None
         self._channel: Any = None
         self._number = 0
-        self._subscription = ""
+        self._subscriptions: list[str] = []
+        self._granted = 0
+        self._wants_more = False
         self._cancelled = False
         self._arrived: list[tuple[Any, Any, bytes]] = []
         self._unacked: dict[int, tuple[str, Identity]] = {}
@@ -75,8 +85,7 @@ class RabbitQueue:
                 self._channel = self._connection.channel()
                 self._channel.add_on_cancel_callback(self._note_cancelled)
                 self._channel.queue_declare(self._queue, passive=True)
-                self._channel.basic_qos(prefetch_count=self._prefetch)
-                self._subscription = self._channel.basic_consume(self._queue, self._receive)
+                self._subscribe(min(_FIRST_PREFETCH, self._prefetch))
         except BaseException:
             self.close()
             raise
@@ -85,8 +94,8 @@ class RabbitQueue:
     def take(self, limit: int, wait_secs: float) -> Sequence[Delivery]:
         """Answer heartbeats, and return messages that the server has sent meanwhile."""
         with self._talking():
-            if limit and not self._subscription:
-                self._subscription = self._channel.basic_consume(self._queue, self._receive)
+            if limit:
+                self._widen(limit)
             self._connection.process_data_events(wait_secs if limit and not self._arrived else 0)
             if not limit and self._arrived:
                 # A full keeper has no such message, by the prefetch: the keeper rests.
@@ -94,6 +103,10 @@ class RabbitQueue:
         self._check()
         taken, self._arrived[:limit] = self._arrived[:limit], []
         return [self._delivery(*one) for one in taken]
+
+    def want_more(self) -> None:
+        """Note that the topology asks for a message and there is none; on any thread."""
+        self._wants_more = True
 
     def refuse(self, message_id: Hashable) -> None:
         """Let :meth:`settle` hand a message to the queue's dead-letter exchange; on any thread."""
@@ -135,7 +148,7 @@ class RabbitQueue:
     def close(self) -> None:
         """Close the connection; the server puts back what is unacknowledged."""
         connection, self._connection, self._channel = self._connection, None, None
-        self._subscription, self._cancelled = "", False
+        self._subscriptions, self._granted, self._cancelled = [], 0, False
         self._arrived.clear()
         self._unacked.clear()
         self._identities.lose()
@@ -153,10 +166,27 @@ class RabbitQueue:
         with translated(self._place):
             yield
 
+    def _subscribe(self, prefetch: int) -> None:
+        """Let the server hand out so many messages more."""
+        self._channel.basic_qos(prefetch_count=prefetch)
+        self._subscriptions.append(self._channel.basic_consume(self._queue, self._receive))
+        self._granted += prefetch
+
+    def _widen(self, limit: int) -> None:
+        """Subscribe again after a pause, or once more if the topology has used up the prefetch."""
+        in_hand = len(self._unacked) + len(self._arrived)
+        if not self._subscriptions:
+            self._subscribe(min(_FIRST_PREFETCH, limit))
+        elif self._wants_more and in_hand >= self._granted:
+            more = min(self._granted, self._prefetch - in_hand)
+            if more > 0:
+                self._subscribe(more)
+            self._wants_more = False
+
     def _unsubscribe(self) -> None:
-        """End the subscription, and put back messages that nobody has taken here."""
-        subscription, self._subscription = self._subscription, ""
-        if subscription:
+        """End the subscriptions, and put back messages that nobody has taken here."""
+        subscriptions, self._subscriptions, self._granted = self._subscriptions, [], 0
+        for subscription in subscriptions:
             self._channel.basic_cancel(subscription)
         arrived, self._arrived = self._arrived, []
         for method, _, _ in arrived:

@@ -1,7 +1,7 @@
 """The RabbitMQ spout: one message per message of a queue."""
 
-from collections.abc import Hashable
-from typing import final
+from collections.abc import Hashable, Sequence
+from typing import Any, final
 
 from sparkstorm.components.context import TaskContext
 from sparkstorm.config import Config
@@ -37,8 +37,9 @@ class RabbitMQSpout(QueueSpout):
         decode: ``"string"``, ``"bytes"``, ``"json"``, a function of the body's bytes, or
             :class:`~sparkstorm.queues.decoding.WithDelivery`. A tuple as result is a row of
             values.
-        max_pending: the most unacknowledged messages of a task (its prefetch), at most 65,535.
-            Unset: ``max_spout_pending``, else 1000.
+        max_pending: the most unacknowledged messages of a task, at most 65,535. Unset:
+            ``max_spout_pending``, else 30,000. The prefetch begins at 1000, and doubles while the
+            topology asks for more.
         ends_after_idle_secs: the spout ends once the queue has handed out nothing for so long.
             Unset: it never ends.
         broker_letters: hand dead letters to the queue's dead-letter exchange as well: they are
@@ -49,6 +50,8 @@ class RabbitMQSpout(QueueSpout):
     Raises:
         ConfigError: an argument does not fit.
     """
+
+    default_pending = 30_000
 
     def __init__(
         self,
@@ -84,6 +87,13 @@ class RabbitMQSpout(QueueSpout):
             consumer=f"{context.topology} {context.component}/{context.task_index}",
         )
         return self._consumer
+
+    def next_message(self) -> tuple[Hashable, Sequence[Any]] | None:
+        """Return the next message; if there is none, let the server hand out more at once."""
+        found = super().next_message()
+        if found is None:
+            self._consumer.want_more()
+        return found
 
     def note_given_up(self, msg_id: Hashable) -> None:
         """Let the broker's dead-letter exchange have the message, if the user wishes."""
