@@ -378,7 +378,7 @@ class LeaseKeeper:
         held.lease, held.until = delivery.lease, until
         if held.settled:
             self._remembered.pop(delivery.message_id, None)
-            self._to_settle.add(delivery.message_id)
+            self._to_settle[delivery.message_id] = None
             self._settle_at = 0.0
 
 
