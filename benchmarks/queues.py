@@ -249,7 +249,7 @@ SYSTEMS = {
     ),
     "rabbitmq": System(
         name="RabbitMQ",
-        messages=20_000,
+        messages=100_000,
         server=RabbitServer,
         bench=RabbitBench,
         bare=bare_rabbitmq,

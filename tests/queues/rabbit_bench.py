@@ -8,6 +8,10 @@ from typing import Any
 import pika
 
 from sparkstorm.queues.rabbitmq import RabbitMQSpout
+from sparkstorm.queues.rabbitmq.broker import Broker
+from sparkstorm.queues.rabbitmq.link import Message
+from sparkstorm.queues.rabbitmq.publisher import Publisher
+from sparkstorm.testing import PATIENCE_SECS
 from sparkstorm.testing.queues import QueueBench
 from sparkstorm.testing.servers import RabbitServer
 
@@ -45,11 +49,12 @@ class RabbitBench(QueueBench):
         )
 
     def send(self, bodies: Sequence[bytes], **properties: Any) -> None:
-        with self.channel() as channel:
-            channel.confirm_delivery()
-            for body in bodies:
-                kept = pika.BasicProperties(delivery_mode=2, **properties)
-                channel.basic_publish("", self.queue, body, kept)
+        publisher = Publisher(Broker(url=self.server.url), "test", mandatory=True)
+        kept = {"delivery_mode": 2, **properties}
+        messages = [Message.of("", self.queue, body, kept) for body in bodies]
+        refused = [one for one in publisher.publish(messages, PATIENCE_SECS) if one]
+        publisher.close()
+        assert not refused, refused[0]
 
     def counts(self) -> tuple[int, int]:
         return self.server.queue_counts()[self.queue]
