@@ -89,7 +89,8 @@ def published(parts: Published, registry: Registry | None = None) -> Iterator[En
 
 
 def _server(parts: Published, entry: Entry, lines: LastLines) -> ControlServer:
-    letters = Letters(parts.plan.name, parts.store, parts.clock)
+    acked = parts.coordinator.inquiry.acked_letters
+    letters = Letters(parts.plan.name, parts.store, parts.clock, acked)
     control = DriverControl(
         parts.plan, entry, parts.coordinator, parts.run, letters, lines, parts.clock
     )

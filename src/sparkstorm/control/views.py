@@ -564,6 +564,7 @@ class ReplayView:
         name: the request's name.
         asked: how many letters.
         acked: how many are done, and removed.
+        gone: how many were discarded, or acked by another request, before they were done.
         pending: how many are on their way, or still to be emitted.
         left: letters that did not go, each with the reason.
     """
@@ -573,3 +574,4 @@ class ReplayView:
     acked: int
     pending: int
     left: dict[str, str] = field(default_factory=dict)
+    gone: int = 0

@@ -268,6 +268,28 @@ def test_a_replay_says_what_did_not_go(tmp_path: Path) -> None:
     assert all("KeyError" in why for why in replay.left.values())
 
 
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_a_replay_that_was_discarded_does_not_count_as_acked(tmp_path: Path, when: str) -> None:
+    """Neither before the driver has read the request, nor after its replay has failed."""
+    with shop(tmp_path, "unknown", "tea", "unknown", max_retries=0) as here:
+        here.runner.run_until_idle()
+        first, second = here.control.letters().letters
+        here.control.replay(letters=[first.id], values={"order": 0, "item": "tea"})
+        request = here.control.replay(letters=[second.id])
+        if when == "before":
+            here.control.discard(letters=[second.id])
+        here.clock.advance(2)
+        here.runner.run_until_idle()
+        if when == "meanwhile":
+            here.control.discard(letters=[second.id])
+        here.clock.advance(2)
+        here.runner.run_until_idle()
+        discarded, acked = here.control.replays()
+    assert discarded.name == request
+    assert (discarded.acked, discarded.pending, discarded.gone) == (0, 0, 1)
+    assert (acked.acked, acked.pending, acked.gone) == (1, 0, 0)
+
+
 @pytest.mark.parametrize(
     "values", [{"item": "tea"}, {"order": 0, "item": "tea", "more": 1}, {"order": 0, "thing": 1}]
 )

@@ -57,6 +57,11 @@ class Inquiry:
         with self.lock:
             return self._sources.hurry(ids, self._clock.monotonic())
 
+    def acked_letters(self, request: str) -> int:
+        """Return how many dead letters of a request to replay were acked."""
+        with self.lock:
+            return self._sources.replays.acked(request)
+
     def follow(self, text: str, spout: str | None = None) -> None:
         """Keep the trees of messages whose name contains a text, of one spout or of all."""
         with self.lock:
