@@ -131,6 +131,19 @@ def run(
             help="How long Ctrl-C or SIGTERM lets pending messages finish.",
         ),
     ] = 60.0,
+    page: Annotated[
+        bool,
+        typer.Option("--ui", help="Serve the web page of the running topology, until it ends."),
+    ] = False,
+    page_port: Annotated[
+        int,
+        typer.Option(
+            "--ui-port",
+            min=0,
+            max=65535,
+            help="The page's port; if it is taken, any free one.",
+        ),
+    ] = 8642,
     conf: Annotated[
         list[str] | None,
         typer.Option(
@@ -179,6 +192,8 @@ def run(
                 verbose=verbose,
                 as_json=as_json,
                 drain_secs=drain_secs,
+                page=page,
+                page_port=page_port,
                 spark=spark_settings(
                     conf or (),
                     packages=packages,

@@ -13,6 +13,7 @@ from sparkstorm.control.letters import Letters
 from sparkstorm.control.lines import LastLines
 from sparkstorm.control.registry import Entry, Registry
 from sparkstorm.control.server import ControlServer
+from sparkstorm.dead_letters.origin import Origin
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.errors import EnvironmentFault
 from sparkstorm.planning.plan import Plan
@@ -37,6 +38,7 @@ class Published:
         holder: the driver's process, and the run's id.
         master: where Spark runs.
         checkpoint: the checkpoint's place; empty for a temporary one.
+        origin: how the command line loaded the topology; None if a program has made it.
     """
 
     plan: Plan
@@ -47,6 +49,7 @@ class Published:
     holder: Holder
     master: str = ""
     checkpoint: str = ""
+    origin: Origin | None = None
 
     def entry(self) -> Entry:
         """Return the topology's entry in the registry."""
@@ -56,6 +59,7 @@ class Published:
             holder=self.holder,
             master=self.master,
             checkpoint=self.checkpoint,
+            origin=None if self.origin is None else self.origin.without_secrets().to_json(),
         )
 
 

@@ -21,7 +21,7 @@ from sparkstorm.control.client import DriverGoneError, connect
 from sparkstorm.control.control import Control
 from sparkstorm.control.publishing import Published, published
 from sparkstorm.control.registry import Entry, Registry
-from sparkstorm.dead_letters import LetterStore
+from sparkstorm.dead_letters import DeadLetter, LetterStore
 from sparkstorm.errors import ConfigError, EnvironmentFault
 from sparkstorm.spouts import ReplayingSpout
 from sparkstorm.testing import LocalRunner, ManualClock
@@ -52,6 +52,14 @@ class Price(ss.BasicBolt):
             logging.getLogger("shop").warning("no price for order %s", tup["order"])
             raise KeyError(tup["item"])
         collector.emit([tup["item"], 7])
+
+
+class Refuse(ss.BasicBolt):
+    """Refuses a line."""
+
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        if "unknown" in tup.values:
+            raise ValueError("unknown")
 
 
 class Steered:
@@ -107,6 +115,12 @@ def shop(
     builder = ss.TopologyBuilder()
     builder.set_spout("orders", Orders(*items))
     builder.set_bolt("price", bolt or Price(), 2).fields_grouping("orders", ["item"])
+    with running(folder, builder, **settings) as here:
+        yield here
+
+
+@contextmanager
+def running(folder: Path, builder: ss.TopologyBuilder, **settings: Any) -> Iterator[Shop]:
     clock, files = ManualClock(), MemoryFiles()
     config = ss.Config.parse({"user": {"api_key": "s3cret-value"}, **settings})
     with LocalRunner(
@@ -178,6 +192,43 @@ def test_a_stuck_message_is_found_with_its_tree_and_retried(tmp_path: Path) -> N
     assert detail.attempts[0].outcome == "error"
     assert "test_control.py" in detail.attempts[0].frame
     assert "KeyError" in detail.attempts[0].trace
+
+
+def test_an_unfinished_message_is_copied_as_a_letter(tmp_path: Path) -> None:
+    """By its name or its id, with its payload and its failure; nothing is written."""
+    with shop(tmp_path, "tea", "unknown", max_retries=3) as here:
+        here.runner.step()
+        here.runner.plan_batch()
+        (waiting,) = here.control.messages(state="retry").messages
+        by_name, by_id = here.control.copy("order-1"), here.control.copy(waiting.id)
+        assert here.control.letters().total == 0
+        assert here.control.copy("order-0") is None
+    assert by_name is not None
+    assert by_id is not None
+    letter = DeadLetter.from_json(by_name)
+    assert letter.payload == {"order": 1, "item": "unknown"}
+    assert (letter.msg_id, letter.failure.component) == ("order-1", "price")
+    assert "KeyError" in letter.failure.message
+    assert DeadLetter.from_json(by_id).id == letter.id
+
+
+def test_a_message_of_a_partitioned_spout_is_read_once_more(tmp_path: Path) -> None:
+    """The driver has only its offset."""
+    lines = tmp_path / "lines.txt"
+    lines.write_text("tea\nunknown\nmilk\n")
+    builder = ss.TopologyBuilder()
+    builder.set_spout("orders", ss.spouts.LinesSpout(str(lines)))
+    builder.set_bolt("price", Refuse()).shuffle_grouping("orders")
+    with running(tmp_path, builder, max_retries=3) as here:
+        here.runner.step()
+        here.runner.plan_batch()
+        (waiting,) = here.control.messages(state="retry").messages
+        found = here.control.copy(waiting.name)
+    assert found is not None
+    letter = DeadLetter.from_json(found)
+    assert letter.payload is not None
+    assert "unknown" in letter.payload.values()
+    assert letter.failure.component == "price"
 
 
 def test_a_message_that_was_given_up_says_so(tmp_path: Path) -> None:

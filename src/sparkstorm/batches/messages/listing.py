@@ -104,6 +104,15 @@ class Listing:
                         found.append(view)
         return MessagesView(total=total, messages=found)
 
+    def find(self, message: str) -> tuple[Unfinished, int] | None:
+        """Return an unfinished message by its id or name: those beside it, and its place."""
+        for group in self._sources.unfinished():
+            for place in group.places.tolist():
+                name = message_name(group.name(place))
+                if message in (name, message_id(group.owner, name)):
+                    return group, place
+        return None
+
     def _groups(self) -> Iterator[Unfinished]:
         """Yield the unfinished messages; those that are open after their batch apart."""
         is_any_open = self._ledger.open > 0
