@@ -68,8 +68,7 @@ def load_again(origin: Origin) -> Loaded:
     if not Path(origin.folder).is_dir():
         raise TopologyError(f"the folder {origin.folder!r} of the run is gone: name the topology")
     with chdir(origin.folder):
-        loaded = load(origin.target, origin.args)
-    return loaded
+        return load(origin.target, origin.args)
 
 
 def load(target: str, args: Sequence[str] = ()) -> Loaded:

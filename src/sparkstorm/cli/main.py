@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 
 from sparkstorm._version import __version__, is_compiled
-from sparkstorm.cli import ui as ui_command
 from sparkstorm.cli.debug.app import EPILOG, debug
 from sparkstorm.cli.edge import edge
 from sparkstorm.cli.letters import app as letters_app
 from sparkstorm.cli.running.app import add_commands
 from sparkstorm.cli.state import app as state_app
 from sparkstorm.cli.terminal import bear_any_text, say
+from sparkstorm.cli.ui.app import ui
 
 __all__ = ["app", "main"]
 
@@ -311,7 +311,7 @@ def postgres_queue_ddl(
 
 
 add_commands(app)
-app.command(epilog="Example: [bold]sparkstorm ui --port 0 --open[/]")(ui_command.ui)
+app.command(epilog="Example: [bold]sparkstorm ui --port 0 --open[/]")(ui)
 app.command(epilog=EPILOG)(debug)
 app.add_typer(letters_app.app)
 app.add_typer(state_app.app)

@@ -16,11 +16,11 @@ from sparkstorm.checkpoint.spark_messages import SparkMessages
 from sparkstorm.cli.edge import Code
 from sparkstorm.cli.interrupts import Interrupts
 from sparkstorm.cli.loading import Loaded, load
-from sparkstorm.cli.own_page import check_extra, own_page
 from sparkstorm.cli.screen import Screen, listening
 from sparkstorm.cli.settings import run_settings
 from sparkstorm.cli.summary import summary_facts, undone
 from sparkstorm.cli.terminal import leave_unread, write_json
+from sparkstorm.cli.ui.own_page import check_extra, own_page
 from sparkstorm.config import Config
 from sparkstorm.dead_letters.letter_queue import find_sink
 from sparkstorm.errors import BatchError, EnvironmentFault, SparkLostError, SparkstormError

@@ -39,9 +39,7 @@ class Origin:
         args = [one for one in self.args if not _is_secret(one)]
         settings = [one for one in self.settings if not _is_secret(one)]
         cut = len(args) + len(settings) < len(self.args) + len(self.settings)
-        return Origin(
-            target=self.target, args=args, settings=settings, folder=self.folder, cut=cut
-        )
+        return Origin(target=self.target, args=args, settings=settings, folder=self.folder, cut=cut)
 
     def to_json(self) -> dict[str, Any]:
         """Return the origin as JSON types."""

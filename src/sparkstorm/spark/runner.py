@@ -20,9 +20,9 @@ from sparkstorm.checkpoint.scratch import remove_abandoned
 from sparkstorm.checkpoint.spark_messages import SparkMessages
 from sparkstorm.config import Config
 from sparkstorm.control.publishing import Published, published
+from sparkstorm.dead_letters.origin import Origin
 from sparkstorm.planning.advice import advice_on
 from sparkstorm.planning.passes import check_name
-from sparkstorm.dead_letters.origin import Origin
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.driver.failures.restarts import Restarts
 from sparkstorm.spark.driver.jvm import Jvm, stop_session

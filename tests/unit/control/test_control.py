@@ -212,6 +212,23 @@ def test_an_unfinished_message_is_copied_as_a_letter(tmp_path: Path) -> None:
     assert DeadLetter.from_json(by_id).id == letter.id
 
 
+def test_a_message_that_waits_for_its_next_batch_is_still_the_oldest(tmp_path: Path) -> None:
+    """Its age counts from its first attempt, and its payload is known."""
+    with shop(tmp_path, "unknown", *["tea"] * 5, max_retries=9) as here:
+        here.runner.step()
+        here.runner.plan_batch()
+        here.clock.advance(60)
+        (waiting,) = here.control.messages(name="order-0").messages
+        here.control.retry([waiting.id])
+        here.runner.ask_spouts()
+        found = here.control.messages().messages[0]
+        copy = here.control.copy("order-0")
+    assert (found.name, found.state) == ("order-0", "waiting")
+    assert found.age_secs == 60
+    assert copy is not None
+    assert DeadLetter.from_json(copy).payload == {"order": 0, "item": "unknown"}
+
+
 def test_a_message_of_a_partitioned_spout_is_read_once_more(tmp_path: Path) -> None:
     """The driver has only its offset."""
     lines = tmp_path / "lines.txt"

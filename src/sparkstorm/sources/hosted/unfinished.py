@@ -79,7 +79,19 @@ class HostedMessages:
                     content=partial(_in_load, load),
                 )
         for attempt, ids in self._intake.tracked_ids():
-            yield self._made(ids, MessageState.WAITING, attempt=attempt)
+            failed = {msg_id: self._attempts.get(msg_id) for msg_id in ids} if attempt > 1 else {}
+            fresh = [msg_id for msg_id in ids if failed.get(msg_id) is None]
+            if fresh:
+                yield self._made(fresh, MessageState.WAITING, attempt=attempt)
+            for msg_id, before in failed.items():
+                if before is not None:
+                    yield self._made(
+                        [msg_id],
+                        MessageState.WAITING,
+                        attempt=attempt,
+                        since=before.began,
+                        content=partial(_of_failed, before.original),
+                    )
         for msg_id, known in self._attempts.resting():
             yield self._made(
                 [msg_id],

@@ -1,4 +1,4 @@
-"""The page of a run: ``sparkstorm ui`` as a child of ``sparkstorm run --ui``, ended with the run."""
+"""The page of a run: ``sparkstorm ui`` as a child of ``run --ui``, ended with the run."""
 
 import os
 import socket
