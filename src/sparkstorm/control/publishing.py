@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import final
 
 from sparkstorm.batches.coordinator import Coordinator
@@ -58,9 +59,16 @@ class Published:
             name=self.plan.name,
             holder=self.holder,
             master=self.master,
-            checkpoint=self.checkpoint,
+            checkpoint=_absolute(self.checkpoint),
             origin=None if self.origin is None else self.origin.without_secrets().to_json(),
         )
+
+
+def _absolute(checkpoint: str) -> str:
+    """Return a local folder as a whole path: other commands run in other folders."""
+    if not checkpoint or "://" in checkpoint or checkpoint.startswith("file:"):
+        return checkpoint
+    return str(Path(checkpoint).absolute())
 
 
 @contextmanager

@@ -109,6 +109,7 @@ class TopologyView:
         started: when the run began.
         master: where Spark runs.
         checkpoint: the checkpoint's place; empty for a temporary one.
+        target: the topology's file or module; empty if a program has made it.
         guarantee: ``at-least-once`` or ``exactly-once``.
         partitions: the partitions of its Spark jobs.
         ackers: how many ackers there are; 0 if nothing is tracked.
@@ -131,6 +132,7 @@ class TopologyView:
     message_timeout_secs: float | None
     components: list[ComponentView]
     config: dict[str, Any]
+    target: str = ""
 
 
 # --- how it stands -------------------------------------------------------------------------------

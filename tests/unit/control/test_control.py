@@ -7,10 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -25,6 +25,7 @@ from sparkstorm.dead_letters import DeadLetter, LetterStore
 from sparkstorm.errors import ConfigError, EnvironmentFault
 from sparkstorm.spouts import ReplayingSpout
 from sparkstorm.testing import LocalRunner, ManualClock
+from tests.tools.steered import Steered, listed
 
 
 class Orders(ReplayingSpout):
@@ -62,34 +63,6 @@ class Refuse(ss.BasicBolt):
             raise ValueError("unknown")
 
 
-class Steered:
-    """A local runner as a run that can be steered."""
-
-    def __init__(self, runner: LocalRunner) -> None:
-        self.runner = runner
-        self.status: Literal["ACTIVE", "INACTIVE", "KILLED"] = "ACTIVE"
-        self.stopped: tuple[bool, float] | None = None
-
-    def statistics(self) -> ss.Statistics:
-        return self.runner.statistics()
-
-    def activate(self) -> None:
-        self.status = "ACTIVE"
-
-    def deactivate(self) -> None:
-        self.status = "INACTIVE"
-
-    def pause(self, spout: str, partitions: Collection[str] = ()) -> None:
-        self.runner.pause(spout, partitions)
-
-    def resume(self, spout: str, partitions: Collection[str] = ()) -> None:
-        self.runner.resume(spout, partitions)
-
-    def stop(self, drain: bool = True, timeout: float = 60.0) -> None:
-        self.status = "KILLED"
-        self.stopped = drain, timeout
-
-
 class Shop:
     """A running topology, and its control from outside."""
 
@@ -123,23 +96,13 @@ def shop(
 def running(folder: Path, builder: ss.TopologyBuilder, **settings: Any) -> Iterator[Shop]:
     clock, files = ManualClock(), MemoryFiles()
     config = ss.Config.parse({"user": {"api_key": "s3cret-value"}, **settings})
-    with LocalRunner(
-        builder.create_topology(), name="shop", clock=clock, files=files, config=config
-    ) as runner:
-        run = Steered(runner)
-        parts = Published(
-            plan=runner.plan,
-            coordinator=runner.coordinator,
-            run=run,
-            store=LetterStore(files),
-            clock=clock,
-            holder=Holder.here("a1b2", clock.wall()),
-            master="local[2]",
-            checkpoint="/data/shop",
-        )
-        with published(parts, Registry(folder)) as entry:
-            assert entry is not None
-            yield Shop(runner, run, connect(Registry(folder).find("shop")), entry, clock)
+    with (
+        LocalRunner(
+            builder.create_topology(), name="shop", clock=clock, files=files, config=config
+        ) as runner,
+        listed(folder, runner, LetterStore(files), clock) as (run, entry),
+    ):
+        yield Shop(runner, run, connect(Registry(folder).find("shop")), entry, clock)
 
 
 def test_the_topology_is_told_with_its_graph_and_without_secrets(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from sparkstorm.dead_letters.origin import Origin
 from sparkstorm.errors import ConfigError
 from sparkstorm.multilang.shell_bolt import ShellBolt
 from sparkstorm.sources.unfinished import message_name
+from sparkstorm.texts.showing import shown
 
-__all__ = ["Chosen", "check_component", "find_letter", "find_running", "load_known"]
+__all__ = ["Chosen", "check_component", "find_letter", "find_running", "load_known", "title_of"]
 
 
 @final
@@ -132,6 +133,11 @@ def load_known(chosen: Chosen) -> tuple[Loaded, Origin]:
     behind = f" with the arguments {list(origin.args)}" if origin.args else ""
     say(f"loading {shown_target}{behind}, as {chosen.told_by} did", err=True)
     return load_again(origin), origin
+
+
+def title_of(letter: DeadLetter) -> str:
+    """Return how people call a letter; the run of a message that is unfinished is empty."""
+    return f"dead letter {letter.id}" if letter.run else f"message {shown(letter.msg_id)}"
 
 
 def check_component(loaded: Loaded, letter: DeadLetter, component: str) -> None:

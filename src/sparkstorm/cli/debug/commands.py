@@ -11,6 +11,7 @@ from sparkstorm.cli.debug.chosen import (
     find_letter,
     find_running,
     load_known,
+    title_of,
 )
 from sparkstorm.cli.debug.committed import committed_state
 from sparkstorm.cli.debug.debuggers import DebugEnded, Debugger, Stopper, find_debugger
@@ -119,7 +120,7 @@ def _stop_in_lost(
             f"the dead letter {letter.id} was lost with its process, and might end pytest, too: "
             f"step through it without --test"
         )
-    say(f"dead letter {letter.id}: {letter.failure}. Going on may end this process", err=True)
+    say(f"{title_of(letter)}: {letter.failure}. Going on may end this process", err=True)
     place = CallPlace(component, ANY_TASK, "execute", 0)
     _stop(one, place, hint, lambda: find_debugger(options.pdbcls, options.port))
 
@@ -173,7 +174,7 @@ def _place(
                 f"with --break"
             )
     if place is None:
-        say(f"dead letter {letter.id} does not fail any more: {_fate(ending, component)}")
+        say(f"{title_of(letter)} does not fail any more: {_fate(ending, component)}")
     return place
 
 
@@ -184,8 +185,8 @@ def _fate(ending: Ending, component: str) -> str:
             f"all the same"
         )
     return (
-        f"it passes {component!r} (components behind did not run). Replay it with sparkstorm "
-        f"dead-letters replay"
+        f"it passes {component!r} (components behind did not run). A dead letter is replayed by "
+        f"sparkstorm dead-letters replay"
     )
 
 
@@ -197,7 +198,7 @@ def _say_where(letter: DeadLetter, failing: FailingCall, ending: Ending, place: 
         why = "it has not been called: it writes for real as soon as you go on"
     elif ending.failure is not None and ending.failure.component == place.component:
         why = ending.failure.message
-    say(f"dead letter {letter.id} in {place.component} (task {place.task}): {why}", err=True)
+    say(f"{title_of(letter)} in {place.component} (task {place.task}): {why}", err=True)
 
 
 def _stop(
