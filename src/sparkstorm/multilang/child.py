@@ -11,7 +11,9 @@ from sparkstorm.errors import ProtocolError
 from sparkstorm.multilang.framing import Stray
 from sparkstorm.multilang.messages import (
     HEARTBEAT,
+    Ack,
     ChildMessage,
+    Emit,
     Error,
     Log,
     Metrics,
@@ -167,6 +169,8 @@ class Child:
         try:
             for message in heard:
                 match message:
+                    case Emit() | Ack():  # nearly all
+                        yield message
                     case Log():
                         self._logger.log(_LEVELS[message.level], "%s", message.text)
                     case Metrics():

@@ -168,6 +168,14 @@ class JsonReader:
 
     def _read(self, frame: bytes | bytearray) -> list[Frame]:
         text, whole = _decoded(frame)
+        if whole:
+            # Nearly all children write nothing but one line of JSON between the line breaks.
+            try:
+                wire, end = self._decoder.raw_decode(text, 1)
+            except (ValueError, RecursionError):
+                wire, end = None, -1
+            if end == len(text) and type(wire) is dict:
+                return [wire]
         text = text.strip()
         if text.startswith(_BOM):
             text = text[1:]

@@ -58,7 +58,7 @@ class Handshake:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ShellTuple:
     """A tuple for a bolt. ``comp`` is None for heartbeats."""
 
@@ -105,7 +105,7 @@ class Pid:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Emit:
     """A new tuple. ``id`` is a spout's; ``task`` is None unless the emit is direct."""
 
@@ -118,7 +118,7 @@ class Emit:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ack:
     """A bolt is done with a tuple."""
 
@@ -126,7 +126,7 @@ class Ack:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Fail:
     """A bolt fails a tuple."""
 
@@ -184,14 +184,8 @@ def to_wire(message: ParentMessage | ChildMessage) -> dict[str, Any] | list[int]
     {'command': 'ack', 'id': '7'}
     """
     match message:
-        case ShellTuple():
-            return {
-                "id": message.id,
-                "comp": message.comp,
-                "stream": message.stream,
-                "task": message.task,
-                "tuple": list(message.values),
-            }
+        case ShellTuple(id=id_, comp=comp, stream=stream, task=task, values=values):
+            return {"id": id_, "comp": comp, "stream": stream, "task": task, "tuple": [*values]}
         case TaskIds():
             return list(message.tasks)
         case Command():
@@ -305,17 +299,18 @@ def _emit(wire: dict[str, Any]) -> Emit:
     values = wire.get("tuple")
     if not isinstance(values, list):
         raise ProtocolError(f"the child emitted {shown(values)}: a tuple is a list of values")
-    anchors = wire.get("anchors") or []
+    field_of = wire.get
+    anchors = field_of("anchors") or []
     if not isinstance(anchors, list):
         anchors = [anchors]
-    task = wire.get("task") or None  # 0 is none
+    stream, task = field_of("stream"), field_of("task")
     return Emit(
         values=values,
-        stream=_text(wire.get("stream")) or "default",
-        task=None if task is None else _whole("task", task) or None,
-        anchors=tuple([one if isinstance(one, str) else str(one) for one in anchors]),
-        id=_msg_id(wire.get("id")),
-        need_task_ids=wire.get("need_task_ids") is not False,
+        stream=stream if type(stream) is str and stream else _text(stream) or "default",
+        task=_whole("task", task) or None if task else None,  # 0 is none
+        anchors=tuple([one if type(one) is str else str(one) for one in anchors]),
+        id=_msg_id(field_of("id")),
+        need_task_ids=field_of("need_task_ids") is not False,
     )
 
 
