@@ -68,7 +68,7 @@ def served(folder: Path, messages: int) -> Entry:
     ends = time.monotonic() + 300
     while time.monotonic() < ends:
         for entry in registry.entries():
-            if entry.page and connect(entry).situation().waiting >= messages:
+            if entry.page and connect(entry).messages(state="retry", limit=1).total >= messages:
                 return entry
         time.sleep(0.5)
     raise SystemExit(f"the run does not get there: {(folder / 'said').read_text()}")
