@@ -191,7 +191,8 @@ class SituationView:
         acked: messages whose trees are complete.
         failed: attempts that failed.
         pending: messages in a batch, open after it, or waiting for a retry.
-        waiting: the messages among them that wait for a retry.
+        waiting: failed messages that wait for their next attempt; those of a hosted spout are
+            with the spout, and not pending.
         retried: attempts after the first.
         given_up: messages that will not be tried again.
         failures: failed attempts by reason.

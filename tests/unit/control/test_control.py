@@ -175,6 +175,18 @@ def test_an_unfinished_message_is_copied_as_a_letter(tmp_path: Path) -> None:
     assert DeadLetter.from_json(by_id).id == letter.id
 
 
+def test_only_failed_messages_wait_for_a_retry(tmp_path: Path) -> None:
+    """Not those that their spout has just emitted."""
+    with shop(tmp_path, "unknown", "tea", max_retries=9) as here:
+        here.runner.ask_spouts()
+        fresh = here.control.situation()
+        here.runner.step()
+        here.runner.plan_batch()
+        failed = here.control.situation()
+    assert (fresh.pending, fresh.waiting) == (2, 0)
+    assert failed.waiting == 1
+
+
 def test_a_message_that_waits_for_its_next_batch_is_still_the_oldest(tmp_path: Path) -> None:
     """Its age counts from its first attempt, and its payload is known."""
     with shop(tmp_path, "unknown", *["tea"] * 5, max_retries=9) as here:

@@ -69,7 +69,8 @@ def status_page(found: Mapping[str, Any]) -> RenderableType:
         f"{topology['guarantee']}",
     )
     counts = (
-        f"{stand['acked']:,} acked, {stand['pending']:,} pending ({stand['waiting']:,} wait), "
+        f"{stand['acked']:,} acked, {stand['pending']:,} pending, "
+        f"{stand['waiting']:,} wait for a retry, "
         f"{stand['failed']:,} failed attempts, {counted(stand['dead_letters'], 'dead letter')}, "
         f"{counted(stand['batches'], 'batch', 'batches')}"
     )
