@@ -218,6 +218,8 @@ def values_of(values: Any, names: Sequence[str], stream: str) -> Sequence[Any]:
             values; or its keys are not the fields.
     """
     kind = type(values)
+    if kind is list or kind is tuple:
+        return values  # type: ignore[no-any-return]
     if issubclass(kind, Mapping):
         if set(values) != set(names):
             raise EmitError(

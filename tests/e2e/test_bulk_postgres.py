@@ -12,7 +12,7 @@ from sparkstorm.testing import (
     FeederSpout,
     LocalRunner,
     ManualClock,
-    QueueSpout,
+    RequeueSpout,
 )
 from sparkstorm.testing.servers import PostgresServer
 
@@ -75,7 +75,7 @@ def wired(spout: Any, server: PostgresServer) -> ss.Topology:
 
 def test_rows_are_written_a_hundred_at_a_time(postgres: PostgresServer) -> None:
     """And what is left, at the end of the batch."""
-    spout = QueueSpout([[n, n / 2] for n in range(250)], "sensor long, value double")
+    spout = RequeueSpout([[n, n / 2] for n in range(250)], "sensor long, value double")
     with LocalRunner(wired(spout, postgres), clock=ManualClock()) as runner:
         assert runner.run_until_idle().acked == 250
     assert select(postgres, "select * from readings order by sensor") == [
@@ -99,7 +99,7 @@ def test_what_it_refuses_fails_with_its_reason(postgres: PostgresServer) -> None
 
 def test_a_crash_of_the_database_loses_nothing(postgres: PostgresServer) -> None:
     """While it is away writes fail and messages are tried again; then all is there, once."""
-    spout = QueueSpout([[n, 1.0] for n in range(500)], "sensor long, value double")
+    spout = RequeueSpout([[n, 1.0] for n in range(500)], "sensor long, value double")
     clock, config = ManualClock(), ss.Config(batch_max_messages=120, max_retries=None)
     with LocalRunner(wired(spout, postgres), clock=clock, config=config) as runner:
         runner.step()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import sparkstorm as ss
 from sparkstorm.checkpoint.files import MemoryFiles
 from sparkstorm.local.runner import LocalRunner
-from sparkstorm.testing import LogSpout, ManualClock, QueueSpout
+from sparkstorm.testing import LogSpout, ManualClock, RequeueSpout
 from sparkstorm.testing.internal.shared import Shared
 
 _TURNS = 500
@@ -49,7 +49,7 @@ class _Death(BaseException):
 
 
 _SPOUTS = st.lists(
-    st.tuples(st.sampled_from([LogSpout, QueueSpout]), st.integers(0, 15), st.integers(1, 3)),
+    st.tuples(st.sampled_from([LogSpout, RequeueSpout]), st.integers(0, 15), st.integers(1, 3)),
     min_size=1,
     max_size=3,
 )

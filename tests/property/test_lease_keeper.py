@@ -12,19 +12,21 @@ from sparkstorm.testing.queues import MemoryQueue, MemoryQueueServer
 
 LEASE_SECS = 30.0
 MAX_PENDING = 4
+MAX_WAITING = 2
 
 
 class Keeping(RuleBasedStateMachine):
     """One task works through a queue, and a second consumer takes whatever is ready."""
 
-    @initialize(survive=st.booleans())
-    def start(self, survive: bool) -> None:
+    @initialize(survive=st.booleans(), max_waiting=st.sampled_from([None, MAX_WAITING]))
+    def start(self, survive: bool, max_waiting: int | None) -> None:
         self.clock = ManualClock()
         self.server = MemoryQueueServer(
             lease_secs=LEASE_SECS if survive else None, clock=self.clock
         )
         self.queue = MemoryQueue(self.server)
-        self.keeper = LeaseKeeper(self.queue, self.clock, MAX_PENDING)
+        self.max_waiting = MAX_PENDING if max_waiting is None else max_waiting
+        self.keeper = LeaseKeeper(self.queue, self.clock, MAX_PENDING, max_waiting)
         self.other = MemoryQueue(self.server)
         self.other.connect()
         self.sent = 0
@@ -99,6 +101,7 @@ class Keeping(RuleBasedStateMachine):
     @invariant()
     def at_most_max_pending_leases_are_held(self) -> None:
         assert self.keeper.counts.leased <= MAX_PENDING
+        assert self.keeper.waiting <= self.max_waiting
 
     def teardown(self) -> None:
         """In the end all is worked through, whatever came before."""

@@ -4,12 +4,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from sparkstorm.testing.queues import QueueConformance
 from sparkstorm.testing.servers import (
     ElasticMQServer,
     KestrelServer,
     PostgresServer,
     RedisServer,
 )
+
+QueueConformance.away_secs = 1.0  # test_away.py has the minute
 
 
 @pytest.fixture(scope="module")

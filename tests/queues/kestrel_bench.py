@@ -26,8 +26,9 @@ class KestrelBench(QueueBench):
         return KestrelSpout(
             self.queue,
             [server.address for server in self.servers],
+            timeout_secs=2,
             decode=decode,
-            max_pending=max_pending or 100,
+            max_pending=max_pending,
             **more,
         )
 

@@ -15,43 +15,68 @@ from sparkstorm.testing.queues import QueueBench
 from tests.crashes import processes
 
 _PAUSE_SECS = 4.0
-_LONGEST_SECS = 400.0
+_LONGEST_SECS = 500.0
+_KINDS = ("driver", "worker", "server")
+
+
+class _Victims:
+    """Says what is killed next: each kind once, then kinds at random."""
+
+    def __init__(self, dice: random.Random, kills: int) -> None:
+        first = dice.sample(_KINDS, len(_KINDS))
+        self._next = [*first, *dice.choices(_KINDS, k=kills - len(_KINDS))]
+        self.killed: Counter[str] = Counter()
+
+    def __bool__(self) -> bool:
+        return bool(self._next)
+
+    def take(self) -> str:
+        """Return the next kind, and count it as killed."""
+        kind = self._next.pop(0)
+        self.killed[kind] += 1
+        return kind
 
 
 def kill_loop(
     bench: QueueBench, spout: QueueSpout, folder: Path, *, lines: int, kills: int
 ) -> None:
-    """Count the words of numbered lines until nothing is left, under so many kills at most.
+    """Count the words of numbered lines until all kills are done and nothing is left.
+
+    A driver that is through before the last kill gets as many lines again.
 
     Raises:
         AssertionError: a line was never processed, or the queue is not empty in the end.
     """
     dice = random.Random(7)
-    bench.send([f"{number} to be or not".encode() for number in range(lines)])
+    victims = _Victims(dice, kills)
     witnesses = folder / "witnesses"
     witnesses.mkdir()
     (folder / "spout").write_bytes(pickle.dumps(spout))
-    killed: Counter[str] = Counter()
+    sent, code = 0, 0
     deadline = time.monotonic() + _LONGEST_SECS
-    while (code := _live(folder, bench, dice, killed, kills, deadline)) != 0:
-        assert code < 0 or killed["server"], (folder / "log").read_text()[-4000:]
-        assert time.monotonic() < deadline, f"not through in time: {killed}"
+    while victims or code != 0:
+        if code == 0:
+            bench.send([f"{sent + n} to be or not".encode() for n in range(lines)])
+            sent += lines
+        code = _live(folder, bench, dice, victims, deadline)
+        assert code <= 0 or victims.killed["server"], (folder / "log").read_text()[-4000:]
+        assert time.monotonic() < deadline, f"not through in time: {victims.killed}"
     seen = Counter(
         int(number) for file in witnesses.iterdir() for number in file.read_text().split()
     )
-    lost = set(range(lines)) - set(seen)
+    lost = set(range(sent)) - set(seen)
     assert not lost, f"{len(lost)} lines were lost, {sorted(lost)[:5]} among them"
     assert bench.counts() == (0, 0)
-    assert killed
-    logging.getLogger(__name__).info("%s, %d lines twice", dict(killed), seen.total() - lines)
+    assert set(victims.killed) == set(_KINDS)
+    twice = seen.total() - sent
+    logging.getLogger(__name__).info("%s, %d of %d twice", dict(victims.killed), twice, sent)
 
 
 def _live(
     folder: Path,
     bench: QueueBench,
     dice: random.Random,
-    killed: Counter[str],
-    kills: int,
+    victims: _Victims,
     deadline: float,
 ) -> int:
     """One life of the driver; return its exit code."""
@@ -68,9 +93,8 @@ def _live(
             except subprocess.TimeoutExpired:
                 pass
             workers = processes.find(driver.pid, "worker")  # before that nothing is learnt
-            if workers and killed.total() < kills:
-                kind = dice.choice(("driver", "worker", "server"))
-                killed[kind] += 1
+            if workers and victims:
+                kind = victims.take()
                 if kind == "server":
                     bench.stop()
                     bench.start()

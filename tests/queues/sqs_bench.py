@@ -40,6 +40,7 @@ class SQSBench(QueueBench):
             credentials=KEYS,
             visibility_secs=int(self.lease_secs or 30),
             poll_secs=1,
+            timeout_secs=2,
             decode=decode,
             max_pending=max_pending,
             **more,

@@ -70,6 +70,8 @@ def test_what_is_no_kestrel_is_refused() -> None:
     """Wrong addresses are told within seconds, by their name."""
     with pytest.raises(ss.ConfigError, match="'nowhere' is no address of a Kestrel"):
         KestrelSpout("q", ["nowhere"])
+    with pytest.raises(ss.ConfigError, match="timeout_secs is 0: give a number above 0"):
+        KestrelSpout("q", timeout_secs=0)
     with pytest.raises(ss.ConfigError, match="'a/b' is no name of a Kestrel queue"):
         KestrelSpout("a/b")
 

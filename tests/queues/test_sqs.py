@@ -29,7 +29,7 @@ class TestStandard(QueueConformance):
 
     @contextmanager
     def bench(self) -> Iterator[QueueBench]:
-        yield SQSBench(self.server)
+        yield SQSBench(self.server, lease_secs=1)
 
 
 @pytest.mark.slow
@@ -182,6 +182,8 @@ def test_wrong_times_are_refused() -> None:
     """SQS has limits of its own, told before anything starts."""
     with pytest.raises(ss.ConfigError, match="visibility_secs is 0: SQS takes 1 to 43200"):
         SQSSpout("q", visibility_secs=0)
+    with pytest.raises(ss.ConfigError, match="timeout_secs is 0: give a number above 0"):
+        SQSSpout("q", timeout_secs=0)
     with pytest.raises(ss.ConfigError, match="poll_secs is 30: SQS takes 0 to 20"):
         SQSSpout("q", poll_secs=30)
 

@@ -20,7 +20,7 @@ from sparkstorm.bolts import (
     Window,
     WindowBolt,
 )
-from sparkstorm.testing import Faults, LogSpout, QueueSpout, simulate
+from sparkstorm.testing import Faults, LogSpout, RequeueSpout, simulate
 
 FAULTS = Faults(crash=0.1, repeated_task=0.2, lost_job=0.1)
 
@@ -68,7 +68,7 @@ def rows() -> list[list[Any]]:
 
 def one_bolt(bolt: ss.Bolt, *, partitioned: bool) -> ss.Topology:
     """A source, the bolt, and a sink that is hard to please."""
-    kind = LogSpout if partitioned else QueueSpout
+    kind = LogSpout if partitioned else RequeueSpout
     builder = ss.TopologyBuilder()
     builder.set_spout("source", kind(rows(), "key string, at double, n long"))
     builder.set_bolt("bolt", bolt, 2).fields_grouping("source", ["key"])
@@ -104,7 +104,7 @@ def test_a_bolt_under_faults(name: str, partitioned: bool, seed: int) -> None:
 def test_a_join_under_faults(seed: int) -> None:
     """Results are of equal keys, and at least one for each pair that was acked on both sides."""
     left, right = ([[n % 8, n] for n in range(count)] for count in (12, 9))
-    queue = QueueSpout(left, "key long, n long")
+    queue = RequeueSpout(left, "key long, n long")
     spouts: dict[str, ss.Spout | ss.PartitionedSpout] = {
         "left": queue,
         "right": LogSpout(right, "key long, n long"),

@@ -20,7 +20,7 @@ from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.planning.plan import Plan, StageKind
 from sparkstorm.state.stores import MemoryStore
 from sparkstorm.tasks.worker import StageJob, Worker
-from sparkstorm.testing import Faults, FeederSpout, LogSpout, ManualClock, QueueSpout, Simulation
+from sparkstorm.testing import Faults, FeederSpout, LogSpout, ManualClock, RequeueSpout, Simulation
 from sparkstorm.testing.internal.shared import Shared
 
 ROWS = [["a"], ["b"], ["a"], ["c"]]
@@ -94,7 +94,7 @@ def until_committed(simulation: Simulation) -> None:
     simulation.runner.commit()
 
 
-@pytest.mark.parametrize("kind", [QueueSpout, LogSpout])
+@pytest.mark.parametrize("kind", [RequeueSpout, LogSpout])
 @pytest.mark.parametrize("until", [until_planned, until_run, until_finished])
 def test_crash_before_the_commit(kind: Any, until: Callable[[Simulation], None]) -> None:
     """Between plan and batch, between batch and commit: counted once, acked once, nothing lost."""
@@ -107,7 +107,7 @@ def test_crash_before_the_commit(kind: Any, until: Callable[[Simulation], None])
     assert outcome.acked == {("words", n): 1 for n in range(4)}
 
 
-@pytest.mark.parametrize(("kind", "times"), [(QueueSpout, 2), (LogSpout, 1)])
+@pytest.mark.parametrize(("kind", "times"), [(RequeueSpout, 2), (LogSpout, 1)])
 def test_crash_between_commit_and_verdict(kind: Any, times: int) -> None:
     """A log hears the verdict of what is committed; a queue has to give it out again."""
     simulation = counting(kind)

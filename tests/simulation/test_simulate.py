@@ -13,7 +13,7 @@ from sparkstorm.testing import (
     LogSpout,
     Observer,
     Outcome,
-    QueueSpout,
+    RequeueSpout,
     Simulation,
     simulate,
 )
@@ -59,7 +59,7 @@ class Endless(ss.Spout):
 def topology(bolt: Any, spout: Any = None) -> ss.Topology:
     """One spout, one bolt of two tasks."""
     builder = ss.TopologyBuilder()
-    builder.set_spout("words", spout or QueueSpout(ROWS, "word string"))
+    builder.set_spout("words", spout or RequeueSpout(ROWS, "word string"))
     builder.set_bolt("bolt", bolt, 2).fields_grouping("words", "word")
     return builder.create_topology()
 
@@ -72,7 +72,7 @@ def play(bolt: Any, spout: Any = None, **options: Any) -> Outcome:
     return simulate(topology(bolt, spout), config=SMALL, **options)
 
 
-@pytest.mark.parametrize("kind", [QueueSpout, LogSpout])
+@pytest.mark.parametrize("kind", [RequeueSpout, LogSpout])
 @pytest.mark.parametrize("seed", range(8))
 def test_state_and_tuples_are_those_of_committed_batches(kind: Any, seed: int) -> None:
     """Whatever was run in vain has left nothing: neither tuples nor counts."""
@@ -83,7 +83,7 @@ def test_state_and_tuples_are_those_of_committed_batches(kind: Any, seed: int) -
     assert all(counted[f"w{n}"] >= 3 for n in range(4))
 
 
-@pytest.mark.parametrize("kind", [QueueSpout, LogSpout])
+@pytest.mark.parametrize("kind", [RequeueSpout, LogSpout])
 def test_what_always_fails_is_given_up_after_the_limit(kind: Any) -> None:
     """Three attempts of each of three messages; all others are acked."""
     outcome = play(Stubborn(), kind(ROWS, "word string"), faults=Faults.none())

@@ -20,7 +20,7 @@ from sparkstorm.config import Config
 from sparkstorm.streams import Stream
 from sparkstorm.testing.internal.cluster import TaskRun
 from sparkstorm.testing.internal.shared import Shared
-from sparkstorm.testing.sources import LogSpout, QueueSpout
+from sparkstorm.testing.sources import LogSpout, RequeueSpout
 from sparkstorm.topology.builder import BoltDeclarer, TopologyBuilder
 from sparkstorm.topology.graph import Topology
 from sparkstorm.topology.grouping import CustomGrouping
@@ -304,7 +304,7 @@ def random_topology(seed: int) -> RandomTopology:
         name = f"spout{number}"
         messages[name] = random.randint(1, 12)
         rows = [[f"{name}:{n}", n % 5] for n in range(messages[name])]
-        kind = random.choice((QueueSpout, LogSpout))
+        kind = random.choice((RequeueSpout, LogSpout))
         builder.set_spout(name, kind(rows, _FIELDS), random.choice((1, 1, 2)))
     levels = [
         [f"bolt{level}{n}" for n in range(random.choice((1, 1, 2)))]

@@ -9,9 +9,9 @@ from sparkstorm.components.collector import BoltCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.wiring import Wiring
 from sparkstorm.config import Config
+from sparkstorm.formats import Format, Writer, writer_of
 from sparkstorm.kafka.client.sender import Sender
 from sparkstorm.kafka.cluster import Cluster
-from sparkstorm.kafka.formats import Format, Writer, writer_of
 from sparkstorm.kafka.outgoing import Header, RecordMaker, Selector, TopicSelector
 from sparkstorm.tuples import Tuple
 

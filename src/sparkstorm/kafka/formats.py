@@ -1,25 +1,15 @@
-"""Bytes to values and back: the names that users write, and functions of their own."""
+"""Kafka's formats: a format's name, a function of the bytes, or a function of the record too."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol, TypeAlias, final
+from typing import Any, Protocol, TypeAlias, final
 
+from sparkstorm import formats
 from sparkstorm.components.functions import check_function
-from sparkstorm.errors import ConfigError, EmitError
-from sparkstorm.texts.showing import shown
+from sparkstorm.formats import Decode, Format
 
-__all__ = [
-    "Format",
-    "Reader",
-    "RecordInfo",
-    "WithRecord",
-    "Writer",
-    "reader_of",
-    "type_of",
-    "writer_of",
-]
+__all__ = ["Format", "Reader", "RecordInfo", "WithRecord", "reader_of", "type_of"]
 
 
 class RecordInfo(Protocol):
@@ -69,22 +59,8 @@ class WithRecord:
     read: Callable[[bytes, RecordInfo], Any]
 
 
-Reader: TypeAlias = Callable[[bytes], Any] | WithRecord
+Reader: TypeAlias = Decode | WithRecord
 """From a record's bytes to a value; raises if it cannot."""
-
-Writer: TypeAlias = Callable[[Any], bytes | None]
-"""From a value to a record's bytes."""
-
-Format: TypeAlias = Literal["bytes", "string", "json"]
-"""The formats that have a name."""
-
-_READERS: dict[str, Callable[[bytes], Any]] = {
-    "bytes": bytes,
-    "string": lambda data: data.decode("utf-8"),
-    # Given bytes, json guesses among the encodings of Unicode, and then complains of its guess.
-    "json": lambda data: json.loads(data.decode("utf-8")),
-}
-_TYPES: dict[str, str] = {"bytes": "binary", "string": "string"}
 
 
 def reader_of(given: Format | Reader) -> Reader:
@@ -99,54 +75,9 @@ def reader_of(given: Format | Reader) -> Reader:
     if isinstance(given, WithRecord):
         check_function("WithRecord's function", given.read, ["data", "record"])
         return given
-    if callable(given):
-        check_function("a format's function", given, ["data"])
-        return given
-    try:
-        return _READERS[given]
-    except KeyError:
-        raise _unknown(given) from None
+    return formats.reader_of(given)
 
 
 def type_of(given: Format | Reader) -> str | None:
-    """The type of the field that it makes, in Spark's words; None if that is not known."""
-    return _TYPES.get(given) if isinstance(given, str) else None
-
-
-def writer_of(given: Format | Writer) -> Writer:
-    """Return the function that writes a format; each takes None for "no value".
-
-    >>> writer_of("json")({"a": 1})
-    b'{"a":1}'
-
-    Raises:
-        ConfigError: there is no such format, or a call of the function would not work.
-    """
-    match given:
-        case "bytes":
-            return _as_bytes
-        case "string":
-            return lambda value: None if value is None else str(value).encode()
-        case "json":
-            return lambda value: None if value is None else _as_json(value)
-    if callable(given):
-        check_function("a format's function", given, ["value"])
-        return given
-    raise _unknown(given)
-
-
-def _as_bytes(value: Any) -> bytes | None:
-    if value is None or isinstance(value, bytes):
-        return value
-    raise EmitError(f"{value!r} is not bytes but {type(value).__name__}: choose another format")
-
-
-def _as_json(value: Any) -> bytes:
-    try:
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise EmitError(f"{shown(value)} cannot be written as JSON: {error}") from error
-
-
-def _unknown(given: object) -> ConfigError:
-    return ConfigError(f"unknown format {given!r}: use 'bytes', 'string', 'json' or a function")
+    """Return the type of the field that a format makes, in Spark's words; None if unknown."""
+    return None if isinstance(given, WithRecord) else formats.type_of(given)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, final
 from sparkstorm.components.functions import check_function
 from sparkstorm.components.wiring import Wiring
 from sparkstorm.errors import ConfigError, EmitError
-from sparkstorm.kafka.formats import Writer
+from sparkstorm.formats import Writer
 from sparkstorm.texts.user_errors import refuse_work
 from sparkstorm.tuples import Tuple
 

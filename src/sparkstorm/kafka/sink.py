@@ -7,9 +7,9 @@ from sparkstorm.components.committer import CommitterBolt, Transaction
 from sparkstorm.components.wiring import Wiring
 from sparkstorm.config import Config
 from sparkstorm.errors import ConfigError, EmitError, SupersededError
+from sparkstorm.formats import Format, Writer, writer_of
 from sparkstorm.kafka.client.transactions import TransactionalSender, check_topics
 from sparkstorm.kafka.cluster import Cluster
-from sparkstorm.kafka.formats import Format, Writer, writer_of
 from sparkstorm.kafka.outgoing import (
     Header,
     Outgoing,

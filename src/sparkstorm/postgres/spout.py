@@ -33,6 +33,9 @@ class PostgresQueueSpout(QueueSpout):
     PostgresQueueSpout('app.jobs')
     """
 
+    default_pending = 50_000
+    max_waiting = 2000
+
     def __init__(
         self,
         table: str | QueueTable,

@@ -5,8 +5,9 @@ thread or a clock of its own. :mod:`spout` is the base of all queue spouts; each
 file, which alone names the system's client library.
 """
 
+from sparkstorm.queues.counts import KeeperCounts
 from sparkstorm.queues.decoding import WithDelivery
-from sparkstorm.queues.keeper import KeeperCounts, LeaseKeeper
+from sparkstorm.queues.keeper import LeaseKeeper
 from sparkstorm.queues.queue import Delivery, Lease, Queue, QueueLostError
 from sparkstorm.queues.spout import QueueSpout
 

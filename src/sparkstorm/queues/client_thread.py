@@ -57,7 +57,8 @@ class ClientThread(threading.Thread):
 
     def wake(self) -> None:
         """Cut the thread's rest short: there is something to settle."""
-        self._wake.set()
+        if not self._wake.is_set():  # much cheaper than to set it once more
+            self._wake.set()
 
     def stop(self) -> None:
         """Give back the messages that are not settled, and close the connection."""

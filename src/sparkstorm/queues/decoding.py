@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
-from sparkstorm.kafka.formats import Format, reader_of, type_of
+from sparkstorm.formats import Format, reader_of, type_of
 from sparkstorm.queues.queue import Delivery
 
 __all__ = ["Decoder", "WithDelivery", "decoder_of", "outputs_of"]

@@ -8,24 +8,27 @@ thread and reads no clock but the given one, so a test can play any order of eve
 Three rules hold at any time:
 
 * At most ``max_pending`` leases are held. Messages that are settled and not yet deleted count.
+  At most ``max_waiting`` of them are of messages that the task has not seen yet.
 * A message that this task has under way is not handed to the task a second time. Its redelivery
   brings a new lease, and nothing else.
 * A message that the task has settled is not handed to the task again either. Its redelivery is
   deleted.
 """
 
+import itertools
 import threading
 from collections import deque
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, final
 
 from sparkstorm.clock import Clock
+from sparkstorm.queues.counts import KeeperCounts
 from sparkstorm.queues.queue import Delivery, Lease, Queue, QueueLostError
 from sparkstorm.texts.user_errors import words_of
 
-__all__ = ["KeeperCounts", "LeaseKeeper"]
+__all__ = ["LeaseKeeper"]
 
 _EXTENSIONS = 3
 """A lease is extended so many times in its own length, so that a late or lost call does no harm."""
@@ -35,6 +38,9 @@ _LONGEST_BACKOFF_SECS = 5.0
 
 _RETRY_SECS = 1.0
 """The pause before a settlement that the queue refused is tried again."""
+
+_MOST_AT_ONCE = 2000
+"""So many leases are named in a call: longer calls hold up others, on the server as well."""
 
 _MOST_REMEMBERED = 100_000
 """So many settled messages without a lease are remembered: their redelivery is deleted."""
@@ -63,28 +69,6 @@ class _Held:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeeperCounts:
-    """A keeper's counts, for metrics and views.
-
-    Attributes:
-        leased: the leases held now.
-        taken: the deliveries taken so far, redeliveries included.
-        redelivered: the deliveries of messages that were under way or settled here already.
-        settled: the messages that the queue has deleted.
-        ended: the leases that ended while their message was under way.
-        reconnects: how often the keeper has connected again.
-    """
-
-    leased: int = 0
-    taken: int = 0
-    redelivered: int = 0
-    settled: int = 0
-    ended: int = 0
-    reconnects: int = 0
-
-
-@final
 class LeaseKeeper:
     """Keeps the leases of one task's messages.
 
@@ -92,16 +76,21 @@ class LeaseKeeper:
         queue: the task's own connection.
         clock: the source of time.
         max_pending: the most leases to hold at once.
+        max_waiting: the most messages to hold that the task has not seen yet; None: no limit of
+            their own. A queue that hands out more than ``take`` asks for needs None.
 
     Attributes:
         reports: texts for people, on connections and leases; whoever shows a text takes it out.
     """
 
-    def __init__(self, queue: Queue, clock: Clock, max_pending: int) -> None:
+    def __init__(
+        self, queue: Queue, clock: Clock, max_pending: int, max_waiting: int | None = None
+    ) -> None:
         self.reports: deque[str] = deque(maxlen=100)
         self._queue = queue
         self._clock = clock
         self._max_pending = max_pending
+        self._max_waiting = max_pending if max_waiting is None else max_waiting
         self._held: dict[Hashable, _Held] = {}
         self._to_settle: set[Hashable] = set()
         self._remembered: dict[Hashable, None] = {}
@@ -267,14 +256,17 @@ class LeaseKeeper:
         if not self._to_settle or now < self._settle_at:
             return False
         leases = {self._held[one].lease: one for one in self._to_settle}
-        left = set(self._queue.settle(list(leases)))
-        self._answered()
-        for lease, message_id in leases.items():
-            if lease not in left:
-                self._settled += 1
-                self._end(message_id, now)
-        self._settle_at = now + _RETRY_SECS if left else 0.0
-        return len(left) < len(leases)
+        refused = 0
+        for piece in _pieces(leases):
+            left = set(self._queue.settle(piece))
+            self._answered()
+            refused += len(left)
+            for lease in piece:
+                if lease not in left:
+                    self._settled += 1
+                    self._end(leases[lease], now)
+        self._settle_at = now + _RETRY_SECS if refused else 0.0
+        return refused < len(leases)
 
     def _end(self, message_id: Hashable, now: float) -> None:
         """Forget a deleted message; an ended lease may have deleted nothing, so keep it in mind."""
@@ -310,14 +302,16 @@ class LeaseKeeper:
             for message_id, held in self._held.items()
             if held.leased and held.until <= soon
         }
-        if not due:
-            return
-        ended = set(self._queue.extend(list(due)))
-        self._answered()
-        for lease, message_id in due.items():
-            if lease not in ended:
-                self._held[message_id].until = now + secs
-        self._note_ended({due[lease] for lease in ended})
+        ended: set[Lease] = set()
+        for piece in _pieces(due):
+            ended_now = set(self._queue.extend(piece))
+            self._answered()
+            for lease in piece:
+                if lease not in ended_now:
+                    self._held[due[lease]].until = now + secs
+            ended |= ended_now
+        if ended:
+            self._note_ended({due[lease] for lease in ended})
 
     def _note_ended(self, message_ids: Collection[Hashable]) -> None:
         under_way = self._drop_leases(message_ids)
@@ -355,25 +349,29 @@ class LeaseKeeper:
     # --- deliveries ------------------------------------------------------------------------------
 
     def _take(self, wait_secs: float) -> bool:
-        limit = max(self._max_pending - self._leased, 0) if self._taking else 0
+        room = min(self._max_pending - self._leased, self._max_waiting - len(self._arrived))
+        limit = max(room, 0) if self._taking else 0
         now = self._clock.monotonic()
         deliveries = self._queue.take(limit, wait_secs if limit else 0.0)
         self._answered()
         # Counted from before the call: the queue's own clock began somewhere within it.
         until = now + (self._queue.lease_secs or 0.0)
+        self._taken += len(deliveries)
+        new: list[Delivery] = []
         for delivery in deliveries:
-            self._arrive(delivery, until)
+            held = self._held.get(delivery.message_id)
+            if held is None:
+                self._held[delivery.message_id] = _Held(delivery.lease, until)
+                new.append(delivery)
+            else:
+                self._come_again(held, delivery, until)
+        self._leased += len(new)
+        with self._lock:
+            self._arrived.extend(new)
         return bool(deliveries)
 
-    def _arrive(self, delivery: Delivery, until: float) -> None:
-        self._taken += 1
-        held = self._held.get(delivery.message_id)
-        if held is None:
-            self._held[delivery.message_id] = _Held(delivery.lease, until)
-            self._leased += 1
-            with self._lock:
-                self._arrived.append(delivery)
-            return
+    def _come_again(self, held: _Held, delivery: Delivery, until: float) -> None:
+        """Take the new lease of a message that is under way, or settled."""
         self._redelivered += 1
         if not held.leased:
             self._leased += 1
@@ -382,3 +380,10 @@ class LeaseKeeper:
             self._remembered.pop(delivery.message_id, None)
             self._to_settle.add(delivery.message_id)
             self._settle_at = 0.0
+
+
+def _pieces(leases: Iterable[Lease]) -> Iterator[list[Lease]]:
+    """Cut leases into lists that are short enough for a call."""
+    left = iter(leases)
+    while piece := list(itertools.islice(left, _MOST_AT_ONCE)):
+        yield piece

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
-from sparkstorm.kafka.formats import Format, Writer, writer_of
+from sparkstorm.formats import Format, Writer, writer_of
 from sparkstorm.tuples import Tuple
 
 __all__ = ["BodyMaker", "Selector", "selected"]

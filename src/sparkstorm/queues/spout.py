@@ -9,9 +9,10 @@ from sparkstorm.components.context import TaskContext
 from sparkstorm.config import Config
 from sparkstorm.errors import ConfigError
 from sparkstorm.queues.client_thread import ClientThread
+from sparkstorm.queues.counts import KeeperCounts
 from sparkstorm.queues.decoding import Decoder, decoder_of, outputs_of
 from sparkstorm.queues.groups import Groups
-from sparkstorm.queues.keeper import KeeperCounts, LeaseKeeper
+from sparkstorm.queues.keeper import LeaseKeeper
 from sparkstorm.queues.queue import Delivery, Queue
 from sparkstorm.spouts.replaying import ReplayingSpout
 from sparkstorm.texts.user_errors import USER_ERRORS, message_of
@@ -19,7 +20,6 @@ from sparkstorm.verdicts import Failure, Reason
 
 __all__ = ["QueueSpout"]
 
-_DEFAULT_PENDING = 1000
 _CONNECT_SECS = 10.0
 _SILENT_SECS = 60.0
 """After so many seconds without an answer of the queue the spout says so."""
@@ -45,7 +45,7 @@ class QueueSpout(ReplayingSpout):
             :class:`~sparkstorm.queues.decoding.WithDelivery`. A tuple as result is a row of
             values.
         max_pending: the most messages that a task holds at once, waiting ones included. Unset:
-            ``max_spout_pending``, else 1000.
+            ``max_spout_pending``, else ``default_pending``.
         ends_after_idle_secs: the spout ends once the queue has handed out nothing for so long.
             Unset: it never ends.
 
@@ -53,7 +53,20 @@ class QueueSpout(ReplayingSpout):
         ConfigError: an argument does not fit.
     """
 
-    limit: int = _DEFAULT_PENDING
+    default_pending: int = 1000
+    """The most messages that a task holds at once, where neither argument nor setting says.
+
+    A topology acks by the batch. So a task processes no more messages in a batch than it may hold.
+    """
+
+    max_waiting: int | None = None
+    """The most messages that a task takes before the topology wants them; None: ``limit``.
+
+    Set it where the queue hands out no more than ``take`` asks for: then ``default_pending`` may be
+    high, and a slow topology still leaves messages to others.
+    """
+
+    limit: int = default_pending
     """The most messages that this task holds at once; set before :meth:`make_queue` is called."""
 
     _keeper: LeaseKeeper | None = None
@@ -88,7 +101,7 @@ class QueueSpout(ReplayingSpout):
     def open(self, config: Config, context: TaskContext, collector: SpoutCollector) -> None:
         """Connect to the queue, within ten seconds, and begin to take messages."""
         super().open(config, context, collector)
-        self.limit = self._max_pending or config.max_spout_pending or _DEFAULT_PENDING
+        self.limit = self._max_pending or config.max_spout_pending or self.default_pending
         queue = self.make_queue(config, context)
         self._queue_name = queue.name
         self._decode = decoder_of(self._decoder)
@@ -96,7 +109,7 @@ class QueueSpout(ReplayingSpout):
         self._idle_since = self._clock.monotonic()
         self._said_silent = False
         # The server's leases run by the machine's time, whatever clock a test has given.
-        self._keeper = LeaseKeeper(queue, SystemClock(), self.limit)
+        self._keeper = LeaseKeeper(queue, SystemClock(), self.limit, self.max_waiting)
         self._client = ClientThread(self._keeper, f"{context.component}-{context.task}")
         self._client.start_connected(_CONNECT_SECS)
 

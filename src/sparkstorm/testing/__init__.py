@@ -20,7 +20,7 @@ from sparkstorm.testing.shells import (
 )
 from sparkstorm.testing.simulation import Observer, Outcome, Simulation, simulate
 from sparkstorm.testing.sinks import MemorySink
-from sparkstorm.testing.sources import LogSpout, QueueSpout
+from sparkstorm.testing.sources import LogSpout, RequeueSpout
 from sparkstorm.testing.spouts import FeederSpout, FixedSpout
 from sparkstorm.testing.waiting import PATIENCE_SECS, wait_until
 
@@ -38,7 +38,7 @@ __all__ = [
     "FixedSpout",
     "LogSpout",
     "MemorySink",
-    "QueueSpout",
+    "RequeueSpout",
     # shell components
     "BoltRun",
     "check_shell_bolt",

@@ -111,7 +111,7 @@ def simulate(
     """Run a topology through random faults until it is drained; check the invariants all along.
 
     Its spouts must come to an end, and a hosted one should give out again what was not acked when
-    it is opened anew: :class:`QueueSpout` and :class:`LogSpout` do.
+    it is opened anew: :class:`RequeueSpout` and :class:`LogSpout` do.
 
     Args:
         topology: the topology.

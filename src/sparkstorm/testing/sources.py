@@ -12,7 +12,7 @@ from sparkstorm.streams import Outputs
 from sparkstorm.testing.internal.shared import Shared
 from sparkstorm.verdicts import Failure
 
-__all__ = ["LogSpout", "QueueSpout"]
+__all__ = ["LogSpout", "RequeueSpout"]
 
 
 class _Queue(Shared):
@@ -41,14 +41,14 @@ class _Queue(Shared):
 
 
 @final
-class QueueSpout(Spout):
+class RequeueSpout(Spout):
     """Reads from a message queue as Storm's documents describe it, in memory.
 
     The queue gives an open message to nobody else. ``ack`` removes the message; ``fail`` puts the
     message back, until it has failed more than ``max_retries`` times. When a driver dies, all of
     its open messages go back. A message's id is the position of its row.
 
-    >>> QueueSpout([["storm"], ["spark"]], "word string").waiting
+    >>> RequeueSpout([["storm"], ["spark"]], "word string").waiting
     2
     """
 

@@ -14,7 +14,7 @@ from sparkstorm.errors import ComponentError, TopologyError
 from sparkstorm.spouts import IteratorSpout
 from sparkstorm.state.image import StateImage
 from sparkstorm.tasks.worker import Worker
-from sparkstorm.testing import PATIENCE_SECS, FeederSpout, LocalRunner, ManualClock, QueueSpout
+from sparkstorm.testing import PATIENCE_SECS, FeederSpout, LocalRunner, ManualClock, RequeueSpout
 
 PATIENT = {"message_timeout_secs": 600}
 
@@ -356,7 +356,7 @@ def test_two_streams_of_which_some_never_match(run_locally: Any, keys: int) -> N
     """Each pair once; the others fail by time-out and become dead letters; nothing stays."""
     sides = Sides(keys)
     config = {"max_retries": 0, "message_timeout_secs": 30}
-    with run_locally(sides.topology(QueueSpout), config) as play:
+    with run_locally(sides.topology(RequeueSpout), config) as play:
         play.settle()
         play.clock.advance(40)
         sides.check(play.emitted("join"), play.settle())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import sparkstorm as ss
-from sparkstorm.testing import FeederSpout, LogSpout, QueueSpout
+from sparkstorm.testing import FeederSpout, LogSpout, RequeueSpout
 
 
 class ByWord(ss.Bolt):
@@ -98,7 +98,7 @@ def test_one_verdict_for_many_failures(run_locally: Any, tasks: int) -> None:
 def test_each_attempt_is_numbered_in_its_failure(run_locally: Any) -> None:
     """For both kinds of spout, up to the last one."""
     config = {"max_retries": 2, "retry_backoff_secs": 0}
-    for spout in (QueueSpout([["fail"]], "word string"), LogSpout([["fail"]], "word string")):
+    for spout in (RequeueSpout([["fail"]], "word string"), LogSpout([["fail"]], "word string")):
         with run_locally(wired(spout, ByWord(), FailTwice()), config) as play:
             heard: list[int] = []
             coordinator: Any = play.runner.coordinator
@@ -140,7 +140,7 @@ def test_memory_is_bounded_when_a_bolt_never_acks(run_locally: Any) -> None:
 
     Then it is given up, and others have their turn.
     """
-    spout = QueueSpout([[f"w{n}"] for n in range(300)], "word string")
+    spout = RequeueSpout([[f"w{n}"] for n in range(300)], "word string")
     config = {
         "max_spout_pending": 20,
         "max_retries": 2,

@@ -7,8 +7,9 @@ import pytest
 
 import sparkstorm as ss
 from sparkstorm.errors import ConfigError, TopologyError
+from sparkstorm.formats import writer_of
 from sparkstorm.kafka import KafkaBolt, KafkaSink, KafkaSpout
-from sparkstorm.kafka.formats import WithRecord, writer_of
+from sparkstorm.kafka.formats import WithRecord
 from sparkstorm.kafka.outgoing import RecordMaker, size_of
 from sparkstorm.spouts import IteratorSpout
 from sparkstorm.testing import FeederSpout, complete_topology

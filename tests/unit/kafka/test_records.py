@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from sparkstorm import ConfigError, EmitError, Split, Unreadable
+from sparkstorm.formats import writer_of
 from sparkstorm.kafka.cluster import Partition
-from sparkstorm.kafka.formats import reader_of, writer_of
+from sparkstorm.kafka.formats import reader_of
 from sparkstorm.kafka.records import FIELDS, Shape, origin_of, wanted_ranges
 from sparkstorm.streams import declare
 

@@ -1,8 +1,31 @@
 """The lease keeper: what it says, and how it waits."""
 
+from collections.abc import Collection
+from typing import Any
+
+from sparkstorm.queues import Lease
 from sparkstorm.queues.keeper import LeaseKeeper
 from sparkstorm.testing import ManualClock
 from sparkstorm.testing.queues import MemoryQueue, MemoryQueueServer
+
+
+class Watched:
+    """A queue that notes how many leases each call names."""
+
+    def __init__(self, queue: MemoryQueue, lengths: list[int]) -> None:
+        self._queue = queue
+        self._lengths = lengths
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._queue, name)
+
+    def extend(self, leases: Collection[Lease]) -> Collection[Lease]:
+        self._lengths.append(len(leases))
+        return self._queue.extend(leases)
+
+    def settle(self, leases: Collection[Lease]) -> Collection[Lease]:
+        self._lengths.append(len(leases))
+        return self._queue.settle(leases)
 
 
 def test_a_queue_that_goes_away_is_reported_once_and_so_is_its_return() -> None:
@@ -127,3 +150,36 @@ def test_a_paused_keeper_takes_nothing_and_keeps_its_leases() -> None:
     keeper.pause(False)
     keeper.step()
     assert server.pending == 2
+
+
+def test_messages_that_the_topology_does_not_want_yet_are_left_to_others() -> None:
+    """A task may hold many messages, but takes few ahead of its topology."""
+    server = MemoryQueueServer(lease_secs=30)
+    server.send(["a"] * 100)
+    keeper = LeaseKeeper(MemoryQueue(server), ManualClock(), 50, max_waiting=10)
+    held = []
+    for number in range(10):
+        keeper.step()
+        keeper.step()
+        assert server.pending == min(10 * (number + 1), 50)
+        held += [keeper.next_delivery() for _ in range(10)]
+    assert sum(one is not None for one in held) == 50
+
+
+def test_many_leases_are_cut_into_calls_of_bounded_length() -> None:
+    """A long statement holds up others on the server, and may outlast the client's patience."""
+    clock, server = ManualClock(), MemoryQueueServer(lease_secs=30)
+    server.send(["a"] * 4500)
+    lengths: list[int] = []
+    memory = MemoryQueue(server)
+    keeper = LeaseKeeper(Watched(memory, lengths), clock, 10_000)
+    keeper.step()
+    clock.advance(15)
+    keeper.step()
+    assert lengths == [2000, 2000, 500]
+    while (delivery := keeper.next_delivery()) is not None:
+        keeper.settle(delivery.message_id)
+    memory.refuse = 1
+    keeper.step()
+    assert lengths[3:] == [2000, 2000, 500]
+    assert (keeper.counts.settled, keeper.unsettled) == (4499, 1)

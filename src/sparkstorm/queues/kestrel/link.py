@@ -8,27 +8,27 @@ from sparkstorm.errors import EnvironmentFault
 from sparkstorm.queues.queue import QueueLostError
 from sparkstorm.texts.user_errors import words_of
 
-__all__ = ["ANSWER_SECS", "Link"]
-
-ANSWER_SECS = 5.0
-"""An answer that takes longer, beside its own waiting, is given up: the server may be gone."""
+__all__ = ["Link"]
 
 
 @final
 class Link:
     """A socket with one command under way at most.
 
-    Attributes:
-        server: the server's address, ``host:port``.
+    Args:
+        server: the address, ``host:port``.
+        timeout_secs: an answer that takes longer, beside its own waiting, is given up: the server
+            may be gone.
     """
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, timeout_secs: float) -> None:
         self.server = server
+        self._timeout_secs = timeout_secs
         self._deadline = 0.0
         self._buffer = b""
         host, _, port = server.rpartition(":")
         try:
-            self._socket = socket.create_connection((host, int(port)), timeout=ANSWER_SECS)
+            self._socket = socket.create_connection((host, int(port)), timeout=timeout_secs)
         except OSError as error:
             raise self._lost(error) from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -91,14 +91,14 @@ class Link:
 
     def late(self) -> QueueLostError:
         """Return the error of a server that does not answer."""
-        return QueueLostError(f"{self.server} has not answered for {ANSWER_SECS:g} s")
+        return QueueLostError(f"{self.server} has not answered for {self._timeout_secs:g} s")
 
     def close(self) -> None:
         """Close the connection: an open item is ready for others."""
         self._socket.close()
 
     def _send(self, command: bytes, wait_secs: float) -> None:
-        self._deadline = time.monotonic() + wait_secs + ANSWER_SECS
+        self._deadline = time.monotonic() + wait_secs + self._timeout_secs
         try:
             self._socket.sendall(command)
         except OSError as error:

@@ -15,9 +15,6 @@ __all__ = ["KestrelQueue"]
 _WAIT_MS = 500
 """How long a server waits for an item before it answers that there is none."""
 
-_REJOIN_SECS = 5.0
-"""The pause before a server that was away is tried again, while others serve."""
-
 _MOST_AT_ONCE = 64
 """The most items that are asked of a server at once."""
 
@@ -33,10 +30,13 @@ class KestrelQueue:
     Args:
         queue: the queue's name.
         servers: the addresses, ``host:port``.
+        timeout_secs: a server that does not answer for so long counts as lost. While others serve,
+            the pause before the next try is as long, since a try may hold them up.
     """
 
-    def __init__(self, queue: str, servers: Sequence[str]) -> None:
+    def __init__(self, queue: str, servers: Sequence[str], timeout_secs: float = 5.0) -> None:
         self._queue = queue
+        self._timeout_secs = timeout_secs
         self._servers = list(servers)
         self._identities = Identities()
         self._idle: dict[str, list[Link]] = {}
@@ -74,7 +74,7 @@ class KestrelQueue:
         if lost and (len(lost) == len(self._servers) or not self._was_connected):
             raise lost[0]
         self._was_connected = True
-        self._rejoin_at = time.monotonic() + _REJOIN_SECS
+        self._rejoin_at = time.monotonic() + self._timeout_secs
 
     def take(self, limit: int, wait_secs: float) -> Sequence[Delivery]:
         """Ask the servers for items, and return those that came in time."""
@@ -125,7 +125,7 @@ class KestrelQueue:
     # --- servers ---------------------------------------------------------------------------------
 
     def _join(self, server: str) -> None:
-        link = Link(server)
+        link = Link(server, self._timeout_secs)
         link.check()
         self._idle[server] = [link]
         self._at_once[server] = 1
@@ -137,7 +137,7 @@ class KestrelQueue:
         away = [server for server in self._servers if server not in self._idle]
         if not away or time.monotonic() < self._rejoin_at:
             return
-        self._rejoin_at = time.monotonic() + _REJOIN_SECS
+        self._rejoin_at = time.monotonic() + self._timeout_secs
         for server in away:
             try:
                 self._join(server)
@@ -154,7 +154,7 @@ class KestrelQueue:
             wanted = min(self._at_once[server] - asked, left) if not asked else 0
             for _ in range(wanted):
                 idle = self._idle[server]
-                link = idle.pop() if idle else Link(server)
+                link = idle.pop() if idle else Link(server, self._timeout_secs)
                 self._asked.add(link)
                 # Several at once do not wait: the last of them would hold up the first.
                 waits = wanted == 1

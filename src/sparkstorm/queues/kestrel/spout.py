@@ -28,7 +28,8 @@ class KestrelSpout(QueueSpout):
     Args:
         queue: the queue's name.
         servers: the addresses, ``host:port``.
-        max_pending: the most items that a task holds open.
+        timeout_secs: a server that does not answer for so long counts as lost.
+        max_pending: the most items that a task holds open. Unset: 500, since each needs a socket.
         fields: the declared stream.
         decode: how a body becomes values; see :class:`~sparkstorm.queues.spout.QueueSpout`.
         ends_after_idle_secs: the spout ends once the queue was idle for so long.
@@ -37,12 +38,15 @@ class KestrelSpout(QueueSpout):
         ConfigError: an argument does not fit.
     """
 
+    default_pending = 500
+
     def __init__(
         self,
         queue: str,
         servers: Sequence[str] = ("127.0.0.1:22133",),
         *,
-        max_pending: int = 100,
+        timeout_secs: float = 5.0,
+        max_pending: int | None = None,
         fields: str = "body",
         decode: Decoder = "string",
         ends_after_idle_secs: float | None = None,
@@ -62,8 +66,11 @@ class KestrelSpout(QueueSpout):
             raise ConfigError("KestrelSpout has no servers: give one at least, as host:port")
         if not queue or set(queue) & set(" /\r\n\t"):
             raise ConfigError(f"{queue!r} is no name of a Kestrel queue: no spaces, no slashes")
+        if not timeout_secs > 0:
+            raise ConfigError(f"timeout_secs is {timeout_secs}: give a number above 0")
         self._queue = queue
+        self._timeout_secs = timeout_secs
 
     def make_queue(self, config: Config, context: TaskContext) -> Queue:
         """Return the task's own connections."""
-        return KestrelQueue(self._queue, self._servers)
+        return KestrelQueue(self._queue, self._servers, self._timeout_secs)

@@ -8,7 +8,7 @@ from sparkstorm.components.collector import BoltCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.config import Config
 from sparkstorm.errors import EnvironmentFault
-from sparkstorm.kafka.formats import Format, Writer
+from sparkstorm.formats import Format, Writer
 from sparkstorm.queues.outgoing import BodyMaker, Selector
 from sparkstorm.queues.queue import QueueLostError
 from sparkstorm.queues.rabbitmq.broker import Broker, Urls

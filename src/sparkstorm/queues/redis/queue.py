@@ -108,7 +108,7 @@ class RedisStreamQueue:
         self._stream = stream
         self._group = group
         self._consumer = consumer
-        self._field = field.encode()
+        self._field = field
         self._lease_secs = lease_secs
         self._start = start
         self._delete = delete
@@ -261,14 +261,14 @@ class RedisStreamQueue:
         return [self._delivery(entry, 1) for _, entries in answer or () for entry in entries]
 
     def _delivery(self, entry: Any, deliveries: int) -> Delivery:
-        name, flat = _text(entry[0]), entry[1]
-        fields = dict(zip(flat[::2], flat[1::2], strict=True))
+        name, flat = entry[0].decode(), entry[1]
+        fields = {_text(flat[at]): flat[at + 1] for at in range(0, len(flat), 2)}
         return Delivery(
             message_id=name,
             lease=_EntryLease(name, deliveries),
             body=fields.get(self._field, b""),
             deliveries=deliveries,
-            attributes={"fields": {_text(key): value for key, value in fields.items()}},
+            attributes={"fields": fields},
         )
 
     def _move_idle(self, leases: Collection[Lease], idle_ms: int) -> list[Lease]:

@@ -1,6 +1,7 @@
 """The RedisStreamSpout: emits the entries of a stream, as a member of a consumer group."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, final
 
 from sparkstorm.components.context import TaskContext
@@ -38,6 +39,9 @@ class RedisStreamSpout(QueueSpout):
     >>> RedisStreamSpout("orders", url="redis://localhost", group="enrich", decode="json")
     RedisStreamSpout('orders', group='enrich')
     """
+
+    default_pending = 50_000
+    max_waiting = 2000
 
     _queue: RedisStreamQueue | None = None
 
@@ -116,4 +120,9 @@ class _FieldReader:
         if self._field not in delivery.attributes["fields"]:
             there = ", ".join(map(repr, delivery.attributes["fields"]))
             raise ValueError(f"the entry has no field {self._field!r}, but {there}")
-        return decoder_of(self._decode)(delivery)
+        return self._read(delivery)
+
+    @cached_property
+    def _read(self) -> Callable[[Delivery], Sequence[Any]]:
+        """Made in the task: a function made here would have to be picklable."""
+        return decoder_of(self._decode)

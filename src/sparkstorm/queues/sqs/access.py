@@ -25,13 +25,10 @@ from sparkstorm.queues.queue import QueueLostError
 from sparkstorm.texts.credentials import Secret
 from sparkstorm.texts.user_errors import words_of
 
-__all__ = ["ANSWER_SECS", "BATCH", "Access", "batches", "lost"]
+__all__ = ["BATCH", "Access", "batches", "lost"]
 
 BATCH = 10
 """The most entries of a batch call."""
-
-ANSWER_SECS = 5.0
-"""An answer that takes longer is given up: a connection may be open and carry nothing."""
 
 _SECRET = {"aws_secret_access_key", "aws_session_token"}
 _MISSING = {"QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", "InvalidAddress"}
@@ -65,12 +62,15 @@ class Access:
         credentials: boto3's arguments for a session: ``aws_access_key_id``,
             ``aws_secret_access_key``, ``aws_session_token``, ``profile_name``. Empty: as boto3
             finds them.
+        timeout_secs: an answer that takes longer is given up: a connection may be open and carry
+            nothing.
     """
 
     queue: str
     region_name: str | None = None
     endpoint_url: str | None = None
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
+    timeout_secs: float = 5.0
 
     def __post_init__(self) -> None:
         # A profile's name is no secret, and may be a common word.
@@ -93,15 +93,18 @@ class Access:
         """Whether the queue keeps the order of groups."""
         return self.queue.endswith(".fifo")
 
-    def client(self, answer_secs: float = ANSWER_SECS) -> Any:
+    def client(self, poll_secs: float = 0.0) -> Any:
         """Return a client; its calls are tried twice, since the caller tries again itself.
+
+        Args:
+            poll_secs: how long the server may wait before it answers.
 
         Raises:
             EnvironmentFault: no region, or no such profile.
         """
         options = ClientConfig(
-            connect_timeout=ANSWER_SECS,
-            read_timeout=answer_secs,
+            connect_timeout=self.timeout_secs,
+            read_timeout=poll_secs + self.timeout_secs,
             retries={"mode": "standard", "total_max_attempts": 2},
             tcp_keepalive=True,
         )

@@ -9,7 +9,7 @@ from sparkstorm.components.bolt import Bolt
 from sparkstorm.components.collector import BoltCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.config import Config
-from sparkstorm.kafka.formats import Format, Writer, writer_of
+from sparkstorm.formats import Format, Writer, writer_of
 from sparkstorm.queues.queue import QueueLostError
 from sparkstorm.queues.sqs.access import BATCH, Access
 from sparkstorm.texts.user_errors import words_of

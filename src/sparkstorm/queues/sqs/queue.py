@@ -8,7 +8,7 @@ from typing import Any, final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from sparkstorm.queues.queue import Delivery, Lease, QueueLostError
-from sparkstorm.queues.sqs.access import ANSWER_SECS, BATCH, Access, batches, lost
+from sparkstorm.queues.sqs.access import BATCH, Access, batches, lost
 from sparkstorm.queues.sqs.poller import Messages, Poller
 
 __all__ = ["SQSQueue"]
@@ -53,7 +53,7 @@ class SQSQueue:
         """Make the clients, and look for the queue."""
         self._client = self._access.client()
         self._url = self._access.url(self._client)
-        polling = self._access.client(self._poll_secs + ANSWER_SECS)
+        polling = self._access.client(self._poll_secs)
         self._poller = Poller(lambda limit: self._receive(polling, limit), self._return_unwanted)
 
     def take(self, limit: int, wait_secs: float) -> Sequence[Delivery]:
@@ -92,7 +92,7 @@ class SQSQueue:
         late: Messages = []
         if self._poller is not None:
             with _losses():
-                late = self._poller.answer(self._poll_secs + ANSWER_SECS)
+                late = self._poller.answer(self._poll_secs + self._access.timeout_secs)
         self._hide([*leases, *(message["ReceiptHandle"] for message in late)], 0)
 
     def close(self) -> None:

@@ -36,6 +36,8 @@ class SQSSpout(QueueSpout):
         visibility_secs: after how many seconds others get a message whose process was killed.
         poll_secs: how long a call waits for a first message, up to 20 seconds. A shutdown waits
             for the end of the call.
+        timeout_secs: an answer that takes longer, beside its own waiting, is given up: a connection
+            may be open and carry nothing.
         fields: the declared stream.
         decode: how a body becomes values; see :class:`~sparkstorm.queues.spout.QueueSpout`.
         max_pending: the most messages that a task holds at once.
@@ -44,6 +46,9 @@ class SQSSpout(QueueSpout):
     Raises:
         ConfigError: an argument does not fit.
     """
+
+    default_pending = 10_000
+    max_waiting = 2000
 
     def __init__(
         self,
@@ -54,6 +59,7 @@ class SQSSpout(QueueSpout):
         credentials: dict[str, str] | None = None,
         visibility_secs: int = 30,
         poll_secs: int = 5,
+        timeout_secs: float = 5.0,
         fields: str = "body",
         decode: Decoder = "string",
         max_pending: int | None = None,
@@ -69,11 +75,14 @@ class SQSSpout(QueueSpout):
             raise ConfigError(f"visibility_secs is {visibility_secs}: SQS takes 1 to 43200")
         if not 0 <= poll_secs <= _LONGEST_POLL_SECS:
             raise ConfigError(f"poll_secs is {poll_secs}: SQS takes 0 to 20")
+        if not timeout_secs > 0:
+            raise ConfigError(f"timeout_secs is {timeout_secs}: give a number above 0")
         self._access = Access(
             queue=queue,
             region_name=region_name,
             endpoint_url=endpoint_url,
             credentials=credentials or {},
+            timeout_secs=timeout_secs,
         )
         self._visibility_secs = visibility_secs
         self._poll_secs = poll_secs

@@ -84,18 +84,18 @@ class Intake:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: dict[LoadKey, EmittedMessages] = {}
+        self._count = 0
+        self._tracked = 0
         self._pass_over = 0
         self.message_bytes = MeanBytes()
 
     def __len__(self) -> int:
-        with self._lock:
-            return sum(map(len, self._waiting.values()))
+        return self._count
 
     @property
     def tracked(self) -> int:
         """How many messages have an id, so that the spout wants to hear of their end."""
-        with self._lock:
-            return sum(len(waiting) for key, waiting in self._waiting.items() if key.tracked)
+        return self._tracked
 
     @property
     def widths(self) -> set[int]:
@@ -108,7 +108,11 @@ class Intake:
     ) -> None:
         """Add one message."""
         with self._lock:
-            self._waiting.setdefault(key, EmittedMessages()).add(values, msg_id, direct)
+            waiting = self._waiting.get(key)
+            if waiting is None:
+                waiting = self._waiting[key] = EmittedMessages()
+            waiting.add(values, msg_id, direct)
+            self._note(key, 1)
         if self._pass_over:
             self._pass_over -= 1
         else:
@@ -136,9 +140,17 @@ class Intake:
             taken = waiting.cut(0, limit)
             if not len(waiting):
                 del self._waiting[key]
+            self._note(key, -len(taken))
             return taken
 
     def put_back(self, key: LoadKey, messages: EmittedMessages) -> None:
         """Let taken messages wait once more, before the others of their key."""
         with self._lock:
             self._waiting.setdefault(key, EmittedMessages()).put_before(messages)
+            self._note(key, len(messages))
+
+    def _note(self, key: LoadKey, more: int) -> None:
+        """Count messages: a spout's thread asks for the counts at each message."""
+        self._count += more
+        if key.tracked:
+            self._tracked += more

@@ -137,7 +137,8 @@ class HostedSpout:
             return
         key = LoadKey(stream, tracked, tries.attempt, tries.width)
         self._intake.add(key, row, msg_id, direct)
-        self._arrived.set()
+        if not self._arrived.is_set():  # much cheaper than to set it once more
+            self._arrived.set()
         if msg_id is not None and not tracked:
             run_method(self.user, "ack", msg_id)
 

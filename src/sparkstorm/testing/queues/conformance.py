@@ -10,7 +10,7 @@ returns a fresh queue on a server as a :class:`QueueBench`::
                 yield MyBench(server)
 
 The suite asks only for what the bench promises: a server that loses its messages at a restart says
-``durable = False``.
+``durable = False``. ``away_secs`` says how long the server stays away.
 """
 
 import os
@@ -33,6 +33,9 @@ __all__ = ["QueueBench", "QueueConformance", "hold_and_die"]
 
 _COUNT_SECS = 0.2
 """The pause between two questions for a server's counts, which may be costly."""
+
+_REST_SECS = 0.01
+"""The pause of a spout's task that finds nothing to do."""
 
 
 class QueueBench(ABC):
@@ -85,6 +88,12 @@ class QueueBench(ABC):
 
 class QueueConformance(ABC):
     """The tests; subclass it under a name that begins with ``Test``."""
+
+    away_secs: float = 60.0
+    """How long a server stays away before it is started again.
+
+    Time-outs of up to a minute show only in so long a time.
+    """
 
     @abstractmethod
     def bench(self) -> AbstractContextManager[QueueBench]:
@@ -213,7 +222,11 @@ class QueueConformance(ABC):
             bench.send(_numbered(3))
             taken = play.take(3)
             bench.stop()
+            back_at = time.monotonic() + self.away_secs
             wait_until(lambda: _said(play, "is away"), check=play.pump)
+            while time.monotonic() < back_at:
+                play.pump()
+                time.sleep(_REST_SECS)
             bench.start()
             wait_until(lambda: _said(play, "is back"), check=play.pump)
             play.ack(*taken)
