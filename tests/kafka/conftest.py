@@ -56,6 +56,11 @@ class Hand:
         admin = AdminClient({"bootstrap.servers": self.address, "log_level": 2})
         return [*admin.list_topics(name, timeout=5).topics[name].partitions[0].isrs]
 
+    def topic_id(self, name: str) -> str:
+        """The id of a topic: another one of the name has another id."""
+        asked = self.admin.describe_topics(ck.TopicCollection([name]))
+        return str(asked[name].result().topic_id)
+
     def configure(self, name: str, **config: Any) -> None:
         """Change the settings of a topic."""
         changes = [

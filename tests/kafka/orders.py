@@ -7,15 +7,19 @@ With ``--endless`` it goes on until it is killed; else it ends where the topic e
 
 import argparse
 import json
+import logging
 import os
+import time
 from pathlib import Path
 
 import sparkstorm as ss
 from sparkstorm.kafka import KafkaSink, KafkaSpout
 
+_logger = logging.getLogger("orders")
+
 
 class Note(ss.Bolt):
-    """Writes each number into a file of its process, then acks."""
+    """Writes number, partition, offset and time into a file of its process, then acks."""
 
     transient = ("seen",)
 
@@ -29,12 +33,13 @@ class Note(ss.Bolt):
         if fails(tup):
             self.collector.fail(tup, "not this one")
             return
-        self.seen.append(tup["value"])
+        place = f"{tup['partition']} {tup['offset']}"
+        self.seen.append(f"{tup['value']} {place} {time.time():.3f}")
         self.collector.ack(tup)
 
     def finish_batch(self) -> None:
         with (self.folder / f"{os.getpid()}.txt").open("a") as file:
-            file.writelines(f"{number}\n" for number in self.seen)
+            file.writelines(f"{line}\n" for line in self.seen)
         self.seen = []
 
 
@@ -60,7 +65,25 @@ def fails(tup: ss.Tuple) -> bool:
     return number % 1000 == 7 or (number % 100 == 1 and tup.attempt == 1)
 
 
+def tell(told: ss.Statistics) -> None:
+    """Say where each partition stands, in one line."""
+    partitions = {
+        one.partition: {
+            "committed": one.committed,
+            "end": one.committed + one.lag,
+            "in_flight": one.in_flight,
+            "expired": one.expired,
+            "log_cuts": one.log_cuts,
+        }
+        for one in told.partitions["orders"]
+    }
+    figures = {"batches": told.batches, "acked": told.acked, "partitions": partitions}
+    _logger.warning("stands %s", json.dumps(figures))
+
+
 def main() -> None:
+    # one line each, with its time: the log is evidence
+    logging.basicConfig(format="%(created).3f %(process)d %(message)s")
     parser = argparse.ArgumentParser()
     parser.add_argument("--brokers", required=True)
     parser.add_argument("--topic", required=True)
@@ -109,12 +132,9 @@ def main() -> None:
         config=config,
     ) as run:
         while not run.wait_until_drained(0.5):
-            print(run.statistics(), flush=True)
-            gone = {one.partition: one.expired for one in run.statistics().partitions["orders"]}
-            print("gone", json.dumps(gone), flush=True)
-    gone = {one.partition: one.expired for one in run.statistics().partitions["orders"]}
-    print("gone", json.dumps(gone), flush=True)
-    print("drained", run.statistics(), flush=True)
+            tell(run.statistics())
+    tell(run.statistics())
+    _logger.warning("drained %s", run.statistics())
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ class Play:
     def witnessed(self) -> list[int]:
         """Every number that was processed, once for each time."""
         files = [path.read_text() for path in (self.folder / "witness").iterdir()]
-        return [int(line) for text in files for line in text.split("\n")[:-1]]
+        return [int(line.split()[0]) for text in files for line in text.split("\n")[:-1]]
 
     def dead(self) -> set[int]:
         """The numbers in dead letters."""

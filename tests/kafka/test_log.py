@@ -206,7 +206,48 @@ def test_records_that_nobody_had_read_are_counted_when_their_topic_is_deleted(
         kafka.put(topic, ["new", "topic"])
         wait_until(lambda: expired(runner) > 0, check=runner.step)
         assert expired(runner) == 90
-    assert "90 offsets before its old end 100 were not read" in caplog.text
+    text = "planned up to the offset 10, and its last known end is 100: 90 offsets were not read"
+    assert text in caplog.text
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_a_topic_that_is_made_anew_while_the_driver_is_down_is_counted_and_told_of(
+    kafka: Any, caplog: pytest.LogCaptureFixture, gone: int
+) -> None:
+    """The checkpoint has the end that was last seen; the new topic may have lost records, too."""
+    topic, files, seen = kafka.topic(), MemoryFiles(), []  # type: tuple[str, Any, list[str]]
+    old = kafka.topic_id(topic)
+    kafka.put(topic, range(100))
+    with runner_of(kafka, topic, seen, rate=10.0, clock=ManualClock(), files=files) as runner:
+        wait_until(lambda: len(seen) == 10, check=runner.step)
+    kafka.put(topic, ["nobody knows"] * 5)
+    kafka.delete_topic(topic)
+    kafka.topic(name=topic)
+    kafka.put(topic, ["lost", "new"])
+    kafka.delete_before(topic, gone)
+    with runner_of(kafka, topic, seen, files=files) as runner:
+        wait_until(lambda: "new" in seen, check=runner.step)
+        assert expired(runner) == 90 + gone
+    assert seen[10:] == ["lost", "new"][gone:]
+    assert f"the topic id {old} became {kafka.topic_id(topic)}" in caplog.text
+    text = "planned up to the offset 10, and its last known end is 100: 90 offsets were not read"
+    assert text in caplog.text
+
+
+def test_records_of_a_new_topic_are_not_taken_for_those_of_the_old_one(kafka: Any) -> None:
+    """Kafka reads by name: the topic may become another one while a range is read."""
+    topic = kafka.topic()
+    spout = KafkaSpout(topic, bootstrap_servers=kafka.address, group=topic, value="string")
+    data = {"topic": topic, "partition": 0, "topic_id": kafka.topic_id(topic), "start": 0}
+    count = 40_000  # more than a reader fetches ahead
+    kafka.put(topic, ["old" * 200] * count)
+    reading = spout.read(ss.Split(count=count, data={**data, "epoch": 0}))
+    next(reading)
+    kafka.delete_topic(topic)
+    kafka.topic(name=topic)
+    kafka.put(topic, ["new" * 200] * count)
+    with pytest.raises(ss.SpoutConnectionError, match=f"{topic}/0 was deleted while it was read"):
+        list(reading)
 
 
 # --- offsets that others set ---------------------------------------------------------------------
@@ -246,6 +287,22 @@ def test_a_commit_that_the_checkpoint_missed_is_no_reset(kafka: Any) -> None:
     wait_until(lambda: kafka.end(topic) == 30)
     drained(kafka, topic, files=files)
     assert kafka.committed(topic, topic)[0] == 30
+
+
+def test_a_late_commit_for_the_topic_before_is_no_reset_of_the_new_one(kafka: Any) -> None:
+    """A driver dies after the topic was made anew, and its last commit was for the old one."""
+    topic, files = kafka.topic(), MemoryFiles()
+    kafka.put(topic, range(10))
+    assert len(drained(kafka, topic, files=files)) == 10
+    late = kafka.committed(topic, topic)
+    kafka.delete_topic(topic)
+    kafka.topic(name=topic)
+    kafka.put(topic, range(5))
+    assert len(drained(kafka, topic, files=files)) == 5
+    kafka.put(topic, range(5, 20))
+    kafka.commit(topic, topic, *late)
+    assert drained(kafka, topic, files=files) == [*map(str, range(5, 20))]
+    assert kafka.committed(topic, topic)[0] == 20
 
 
 def test_another_run_of_the_group_counts_as_a_reset(kafka: Any) -> None:

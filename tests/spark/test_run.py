@@ -136,6 +136,19 @@ def test_given_session_is_used_and_its_missing_settings_named(spark: Any) -> Non
     assert spark.conf.get("spark.sql.shuffle.partitions") != "3"
 
 
+def test_a_setting_that_spark_refuses_is_named(spark: Any) -> None:
+    """In one sentence, without Java's stack; Spark looks at such values when a query begins."""
+    conf = spark.sparkContext._jsc.sc().conf()
+    conf.set("spark.sql.shuffle.partitions", "abc")
+    try:
+        with pytest.raises(ss.ConfigError, match=r"^Spark refuses a setting: .*'abc'") as refused:
+            query_session(spark, 2, "/tmp/x")
+    finally:
+        conf.remove("spark.sql.shuffle.partitions")
+    assert "spark.sql.shuffle.partitions" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
 def test_a_running_spark_is_used_and_left_running(spark: Any) -> None:
     """A run without a session does not start, and does not stop, what somebody else started."""
     feeder = FeederSpout("n int")

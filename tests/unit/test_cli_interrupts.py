@@ -30,3 +30,16 @@ def test_a_signal_to_this_process_interrupts_its_start() -> None:
     with Interrupts() as interrupts, pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGTERM)
     assert interrupts.asked.is_set()
+
+
+def test_nohup_outlives_its_terminal() -> None:
+    """A program that was started with SIGHUP ignored is not to hear it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts() as interrupts:
+            interrupts.drain_first()
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not interrupts.asked.is_set()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -1,9 +1,15 @@
-"""The settings of ``sparkstorm run``: those that are given, and friendly limits for a trial."""
+"""The settings of ``sparkstorm run``: given settings, a trial's limits, Spark's options."""
+
+import sys
+import zipfile
+from pathlib import Path
 
 import pytest
 
-from sparkstorm.cli.settings import run_settings
+from sparkstorm.cli.loading import load, offer_python_files
+from sparkstorm.cli.settings import python_files, run_settings, spark_settings
 from sparkstorm.config import Config
+from sparkstorm.errors import ConfigError
 from sparkstorm.sources.retry import RetryPolicy
 from sparkstorm.verdicts import Failure, Reason
 
@@ -40,3 +46,63 @@ def test_other_settings_stay_as_they_are_given() -> None:
     config = run_settings(["user.limit=3", "acker_executors=2"], checkpoint=None)
     assert (config.user, config.acker_executors) == ({"limit": "3"}, 2)
     assert config.max_retries == 3
+
+
+@pytest.mark.parametrize("size", ["banana", "2", "2gb", "1.5g", "-1g", ""])
+def test_a_driver_memory_that_java_would_refuse_is_refused_at_once(size: str) -> None:
+    """Java would read 2 as two bytes, and 2gb not at all."""
+    with pytest.raises(ConfigError, match=r"--driver-memory .* is no size.*for example 2g"):
+        spark_settings([], driver_memory=size)
+
+
+def test_packages_have_a_group_a_name_and_a_version() -> None:
+    """Spark would start Ivy first, and then say so in Java."""
+    good = "org.apache.spark:spark-avro_2.13:4.0.0, a.b/c:1"
+    assert spark_settings([], packages=good) == {"spark.jars.packages": good}
+    with pytest.raises(ConfigError, match="'a:b' is no package: write GROUP:NAME:VERSION"):
+        spark_settings([], packages="a.b:c:1,a:b")
+
+
+def test_the_master_is_not_given_twice() -> None:
+    """Spark would start elsewhere than the screen says."""
+    with pytest.raises(ConfigError, match="write --master"):
+        spark_settings(["spark.master=yarn"])
+
+
+def test_python_files_that_workers_could_not_import_are_refused(tmp_path: Path) -> None:
+    """A folder, a file of another kind, and no file at all; a remote file is left to Spark."""
+    (tmp_path / "notes.txt").write_text("")
+    wrong = {
+        tmp_path: r"is no .py, .zip or .egg file.*a zip",
+        tmp_path / "notes.txt": "is no .py, .zip or .egg file",
+        tmp_path / "none.py": "there is no such file",
+    }
+    for path, words in wrong.items():
+        with pytest.raises(ConfigError, match=words):
+            spark_settings([], py_files=f"s3a://shop/lib.zip,{path}")
+        with pytest.raises(ConfigError, match=words):
+            spark_settings([f"spark.submit.pyFiles={path}"])
+
+
+def test_a_topology_imports_the_modules_of_its_python_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver has them as well as the workers: bolts are mostly imported at a file's top."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("PYTHONPATH", "")
+    lib = tmp_path / "lib"
+    lib.mkdir()
+    (lib / "pyfiles_single.py").write_text("ROWS = ['a']\n")
+    with zipfile.ZipFile(lib / "more.zip", "w") as archive:
+        archive.writestr("pyfiles_zipped.py", "MORE = ['b']\n")
+    target = tmp_path / "topo.py"
+    target.write_text(
+        "import sparkstorm as ss\n"
+        "from pyfiles_single import ROWS\n"
+        "from pyfiles_zipped import MORE\n"
+        "topology = ss.TopologyBuilder()\n"
+        "topology.set_spout('rows', ss.spouts.IteratorSpout(ROWS + MORE, 'row string'))\n"
+    )
+    files = f"{lib / 'pyfiles_single.py'},file://{lib / 'more.zip'}"
+    offer_python_files(python_files(spark_settings([], py_files=files)))
+    assert [spout.id for spout in load(str(target)).topology.spouts] == ["rows"]

@@ -128,7 +128,9 @@ def xor_by_group(groups: Indexes, values: U64, count: int) -> U64:
     result = np.zeros(count, np.uint64)
     if not len(values):
         return result
-    if np.any(groups[1:] < groups[:-1]):
+    if is_ascending(groups):
+        result[groups] = values  # each value is a group of its own
+    elif np.any(groups[1:] < groups[:-1]):
         # Unsorted groups are rare; reduceat, which wants them sorted, is many times faster.
         np.bitwise_xor.at(result, groups, values)
     else:
@@ -149,6 +151,8 @@ def _group(inputs: Lineage, child: Indexes, anchor: Indexes) -> _Groups:
 
 def _group_runs(roots: U64, child: Indexes, anchor: Indexes) -> _Groups:
     """Group without sorting in the usual case: tuples of a root stand together."""
+    if is_ascending(roots):
+        return _Groups(roots, np.arange(len(roots)), anchor, child)
     starts = _run_starts(roots)
     of_pair = np.zeros(len(roots), np.int64)
     of_pair[starts[1:]] = 1

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, final
 
-from sparkstorm.bolts.windowing import CountWindow, TimeWindow, Windowing, to_micros
+from sparkstorm.bolts.windowing import CountWindow, TimeWindow, Windowing, is_seconds, to_micros
 from sparkstorm.components.collector import BasicCollector, BoltCollector
 from sparkstorm.components.context import TaskContext
 from sparkstorm.components.stateful import State, StatefulBolt
 from sparkstorm.components.wiring import Wiring
 from sparkstorm.config import Config
-from sparkstorm.errors import ConfigError, TopologyError, TrackingError
+from sparkstorm.errors import ComponentError, ConfigError, TopologyError, TrackingError
 from sparkstorm.streams import declare
 from sparkstorm.texts.user_errors import refuse_result
 from sparkstorm.tuples import Tuple
@@ -337,6 +337,12 @@ class WindowBolt(StatefulBolt):
             )
         if self.late_stream is not None and self.late_stream not in declare(self.outputs):
             raise TopologyError(f"{name} has the late_stream {self.late_stream!r}: declare it")
+        if not is_seconds(self.lag_secs):
+            raise TopologyError(f"{name}.lag_secs is {self.lag_secs!r}: give 0 or more seconds")
+        if self.idle_secs is not None and not is_seconds(self.idle_secs):
+            raise TopologyError(
+                f"{name}.idle_secs is {self.idle_secs!r}: give 0 or more seconds, or None"
+            )
 
 
 @final
@@ -371,4 +377,5 @@ def _micros_of(time: Any) -> int:
         return to_micros(aware.timestamp())
     if isinstance(time, int | float) and not isinstance(time, bool):
         return to_micros(time)
-    raise TypeError(f"{time!r} is not a time: give seconds since 1970, or a datetime")
+    # No try of the same value has another end, so the message fails at once for good.
+    raise ComponentError(f"{time!r} is not a time: give seconds since 1970, or a datetime")

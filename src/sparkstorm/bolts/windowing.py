@@ -24,6 +24,7 @@ __all__ = [
     "TimeWindow",
     "TumblingWindow",
     "Windowing",
+    "is_seconds",
     "to_micros",
 ]
 
@@ -91,9 +92,10 @@ class SlidingWindow(TimeWindow):
     every_secs: float
 
     def __post_init__(self) -> None:
-        if to_micros(self.every_secs) <= 0 or self.every_secs > self.secs:
+        fit = is_seconds(self.secs) and is_seconds(self.every_secs)
+        if not fit or to_micros(self.every_secs) <= 0 or self.every_secs > self.secs:
             raise TopologyError(
-                f"{self!r}: secs and every_secs are above 0, and every_secs is at most secs"
+                f"{self!r}: secs and every_secs are numbers above 0, and every_secs is at most secs"
             )
 
     @property
@@ -166,8 +168,8 @@ class SessionWindow(TimeWindow):
     gap_secs: float
 
     def __post_init__(self) -> None:
-        if to_micros(self.gap_secs) <= 0:
-            raise TopologyError(f"{self!r}: gap_secs is above 0")
+        if not is_seconds(self.gap_secs) or to_micros(self.gap_secs) <= 0:
+            raise TopologyError(f"{self!r}: gap_secs is a number above 0")
 
     @property
     def hold_secs(self) -> float:
@@ -239,6 +241,15 @@ class CountWindow:
 
 Windowing: TypeAlias = TimeWindow | CountWindow
 """Any kind of window."""
+
+
+def is_seconds(secs: object) -> bool:
+    """Return whether a value is a finite number of 0 or more.
+
+    >>> is_seconds(5), is_seconds("5s"), is_seconds(-1), is_seconds(float("inf"))
+    (True, False, False, False)
+    """
+    return isinstance(secs, int | float) and not isinstance(secs, bool) and 0 <= secs < math.inf
 
 
 def to_micros(secs: float) -> int:

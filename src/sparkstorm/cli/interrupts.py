@@ -9,8 +9,8 @@ from typing import final
 
 __all__ = ["Interrupts"]
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C, the wish of a service manager, and the end of the terminal."""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""Ctrl-C, and the wish of a service manager."""
 
 
 @final
@@ -20,7 +20,7 @@ class Interrupts:
     Until :meth:`drain_first` a signal raises KeyboardInterrupt. From then on the first signal sets
     ``asked``, the second ``at_once``, and only a third raises. An exception may be swallowed where
     it comes up (in a finalizer, for example); an event stays set. A process that was forked here,
-    Spark's JVM to be, ends without a word.
+    Spark's JVM to be, ends without a word. Under ``nohup`` the end of the terminal stays ignored.
     """
 
     def __init__(self) -> None:
@@ -29,9 +29,12 @@ class Interrupts:
         self._drains = False
         self._process = os.getpid()
         self._restore = ExitStack()
+        self._numbers = list(_SIGNALS)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            self._numbers.append(signal.SIGHUP)  # the end of the terminal
 
     def __enter__(self) -> "Interrupts":
-        for number in _SIGNALS:
+        for number in self._numbers:
             self._restore.callback(signal.signal, number, signal.signal(number, self._handle))
         return self
 
@@ -46,7 +49,7 @@ class Interrupts:
     def drain_first(self) -> None:
         """Note that a topology runs, and take the signals back from Spark, which took SIGINT."""
         self._drains = True
-        for number in _SIGNALS:
+        for number in self._numbers:
             signal.signal(number, self._handle)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

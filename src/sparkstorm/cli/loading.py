@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -21,7 +21,7 @@ from sparkstorm.texts.logs import logger_of
 from sparkstorm.topology.builder import TopologyBuilder
 from sparkstorm.topology.graph import Topology
 
-__all__ = ["Loaded", "load", "load_component"]
+__all__ = ["Loaded", "load", "load_component", "offer_python_files"]
 
 _logger = logger_of(__name__)
 
@@ -138,6 +138,17 @@ def _offer(folder: Path) -> None:
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(folder) not in paths:
         os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *filter(None, paths)])
+
+
+def offer_python_files(paths: Iterable[Path]) -> None:
+    """Make the modules of ``--py-files`` importable here, as Spark does in its workers.
+
+    They come last on the module path, so the folder of a ``.py`` file hides no other module.
+    """
+    for path in paths:
+        place = str((path.parent if path.suffix == ".py" else path).resolve())
+        if place not in sys.path:
+            sys.path.append(place)
 
 
 def _load_file(place: str) -> ModuleType:

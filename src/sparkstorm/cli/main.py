@@ -146,21 +146,27 @@ def run(
     ] = None,
     py_files: Annotated[
         str | None,
-        typer.Option("--py-files", metavar="FILE,…", help="Python files or archives to ship."),
+        typer.Option(
+            "--py-files",
+            metavar="FILE,…",
+            help="Modules for this process and the workers: .py, .zip or .egg files.",
+        ),
     ] = None,
     driver_memory: Annotated[
         str | None,
-        typer.Option("--driver-memory", metavar="SIZE", help="Memory of the JVM, for example 2g."),
+        typer.Option(
+            "--driver-memory", metavar="SIZE", help="Memory of the driver's JVM, for example 2g."
+        ),
     ] = None,
     verbose: Verbose = False,
 ) -> None:
     """Run a topology until it is drained (--available-now) or stopped by Ctrl-C or SIGTERM.
 
-    Once finishes what is pending and stops; twice stops at once.
+    The first Ctrl-C or SIGTERM finishes pending messages, then stops. The second stops at once.
 
-    Exit codes: 0 every message acked; 1 some were left pending or given up, or the run failed;
+    Exit codes: 0 every message acked; 1 messages were left pending or given up, or the run failed;
     2 a file, a setting, the checkpoint, the environment or a component is at fault; 3 Spark's JVM
-    ended: start it again on the same checkpoint; 130 stopped at once.
+    ended: start the topology again on the same checkpoint; 130 stopped at once.
     """
     with edge(verbose):
         from sparkstorm.cli.run import RunOptions, run_topology

@@ -15,9 +15,9 @@ from sparkstorm.checkpoint.scratch import make_folder
 from sparkstorm.checkpoint.spark_messages import SparkMessages
 from sparkstorm.cli.edge import Code
 from sparkstorm.cli.interrupts import Interrupts
-from sparkstorm.cli.loading import Loaded, load
+from sparkstorm.cli.loading import Loaded, load, offer_python_files
 from sparkstorm.cli.screen import Screen, listening
-from sparkstorm.cli.settings import run_settings
+from sparkstorm.cli.settings import python_files, run_settings
 from sparkstorm.cli.summary import summary_facts, undone
 from sparkstorm.cli.terminal import leave_unread, write_json
 from sparkstorm.config import Config
@@ -60,6 +60,7 @@ def run_topology(options: RunOptions) -> Code:
     with ExitStack() as stack:
         # First of all: SIGTERM means nothing to a container's first process that does not heed it.
         interrupts = stack.enter_context(Interrupts())
+        offer_python_files(python_files(options.spark))
         loaded = load(options.target, options.args)
         config = run_settings(options.settings, loaded.settings, checkpoint=options.checkpoint)
         name = loaded.name if options.name is None else options.name

@@ -55,7 +55,9 @@ class Unreadable:
 class Messages:
     """Messages by their positions in the whole split, for a source with holes.
 
-    A position neither in ``positions`` nor in ``unfit`` holds no message.
+    A position neither in ``positions`` nor in ``unfit`` holds no message. Yield about a thousand
+    rows at a time, and declare the types of the fields: then the rows are encoded as they come, and
+    the objects of a whole split never fill the memory.
 
     Attributes:
         positions: the position of each row. Rows of one position are tuples of one message: acked

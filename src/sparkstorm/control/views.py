@@ -39,8 +39,8 @@ WindowName = Literal["600", "10800", "86400", ":all-time"]
 """Storm's windows, as its REST interface names them."""
 
 MessageState = Literal["waiting", "running", "open", "retry"]
-"""Not yet in a batch; in one; open after its batch, since a bolt holds a tuple; waiting for its
-next try."""
+"""``waiting`` for a batch; ``running`` in a batch; ``open`` after the batch, since a bolt holds a
+tuple; ``retry``: waiting for the next try."""
 
 NodeState = Literal["emitted", "executed", "acked", "failed", "open"]
 
@@ -78,11 +78,11 @@ class ComponentView:
         id: the component's name.
         kind: ``spout`` or ``bolt``.
         class_name: the class of the component.
-        tasks: the numbers of its tasks.
-        stateful: whether its tasks keep state.
-        streams: the streams that it emits.
-        inputs: the streams that it reads.
-        settings: the settings of this component alone, as people write them.
+        tasks: the task numbers.
+        stateful: whether the tasks keep state.
+        streams: the declared streams.
+        inputs: the subscriptions.
+        settings: the component's own settings, as people write them.
     """
 
     id: str
@@ -110,7 +110,7 @@ class TopologyView:
         master: where Spark runs.
         checkpoint: the checkpoint's place; empty for a temporary one.
         guarantee: ``at-least-once`` or ``exactly-once``.
-        partitions: the partitions of its Spark jobs.
+        partitions: the partitions of the Spark jobs.
         ackers: how many ackers there are; 0 if nothing is tracked.
         message_timeout_secs: how long a tree may stay open; None for ever.
         components: spouts and bolts, spouts first.
@@ -184,23 +184,23 @@ class SituationView:
 
     Attributes:
         at: the moment.
-        status: Storm's words: ``ACTIVE``, ``INACTIVE`` (spouts rest), ``KILLED`` (it is ending).
+        status: Storm's words: ``ACTIVE``, ``INACTIVE`` (spouts rest), ``KILLED`` (the run ends).
         emitted: messages given to a batch, with retries.
         acked: messages whose trees are complete.
         failed: attempts that failed.
         pending: messages in a batch, open after it, or waiting for a retry.
-        waiting: the messages among them that wait for a retry.
+        waiting: pending messages that wait for a retry.
         retried: attempts after the first.
-        given_up: messages that will not be tried again.
+        given_up: messages without a further try.
         failures: failed attempts by reason.
-        dead_letters: given-up messages that were kept.
-        untracked_failed: failed tuples that belong to no message.
+        dead_letters: given-up messages, kept on disk.
+        untracked_failed: failed tuples of no message.
         rollbacks: how often a whole batch ran again.
         batches: committed batches.
         batch_secs: the time of the last batch.
         batch_messages: the messages of the last batch.
-        running_batch: the batch that runs now.
-        running_secs: for how long it has been running.
+        running_batch: the number of the running batch.
+        running_secs: for how long the batch has been running.
         polled_secs: for how long no spout was asked for messages.
         committed_secs: for how long no batch was committed.
         spouts: for how long each spout was not called; a spout in a long call is not called.
@@ -236,10 +236,10 @@ class SituationView:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantilesView:
-    """A histogram in short; None for what nobody has measured.
+    """A histogram in short; None where nobody has measured.
 
     Attributes:
-        buckets: upper ends with the counts up to there, as Prometheus has them.
+        buckets: upper ends with the counts up to there, as in Prometheus.
     """
 
     count: int
@@ -343,14 +343,14 @@ class MessageView:
         id: names the message to the driver, over its attempts.
         spout: the spout that emitted the message.
         task: the spout's task.
-        name: the spout's own name: the id that it gave, or the partition and position.
+        name: the spout's own name: the ``msg_id``, or the partition and position.
         state: where the message is.
-        attempt: the number of its attempt; of a waiting message, of the next one.
-        age_secs: since its first attempt began.
-        due_secs: of a waiting message, until its next attempt.
-        held_by: components that hold a tuple of it; or where its last attempt failed.
-        reason: why its last attempt failed; empty before the first failure.
-        why: the text of that failure.
+        attempt: the attempt's number; while the message waits, the next attempt's.
+        age_secs: since the first attempt began.
+        due_secs: until the next attempt, while the message waits.
+        held_by: components with an open tuple; or where the last attempt failed.
+        reason: why the last attempt failed; empty before the first failure.
+        why: the failure's text.
     """
 
     id: str
@@ -369,7 +369,7 @@ class MessageView:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesView:
-    """Unfinished messages, the oldest first; ``total`` counts those that the limit left out too."""
+    """Unfinished messages, the oldest first; ``total`` also counts messages beyond the limit."""
 
     total: int
     messages: list[MessageView]
@@ -383,13 +383,13 @@ class LineView:
     Attributes:
         at: when the driver heard of the line.
         component: the component.
-        task: its task.
+        task: the component's task.
         level: the name of a level of Python's logging, or ``print``.
         text: the line.
         trace: the traceback logged with the line.
-        message: the id of the message whose tuple was being executed; empty if there was none.
+        message: the id of the message whose tuple was being executed; empty without a message.
         name: the message's name.
-        attempt: the number of its attempt.
+        attempt: the number of the attempt.
     """
 
     at: float
@@ -409,18 +409,18 @@ class NodeView:
     """A tuple of a tree.
 
     Attributes:
-        id: names the tuple within its tree.
-        parents: the tuples that it is anchored to.
-        source: the component that emitted it.
-        source_task: that component's task.
-        stream: its stream.
-        component: the component that got it; empty if nobody has executed it yet.
-        task: that component's task.
-        values: its values by field, as short text.
-        at: when its ``execute`` began; None before that.
+        id: names the tuple within the tree.
+        parents: the ids of the anchors.
+        source: the emitting component.
+        source_task: the emitting task.
+        stream: the stream.
+        component: the receiving component; empty before ``execute``.
+        task: the receiving task.
+        values: values by field, as short text.
+        at: when ``execute`` began; None before.
         secs: the time inside of ``execute``.
-        state: how far it is; ``open`` if it is executed and neither acked nor failed.
-        reason: why it failed.
+        state: ``open`` after ``execute`` without ack or fail.
+        reason: why the tuple failed.
         why: the failure's text.
         frame: the last frame in the user's own files, ``FILE:LINE in FUNCTION``.
         trace: the whole traceback.
@@ -446,7 +446,7 @@ class NodeView:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeView:
-    """The tuples of one attempt, as far as they are known; ``cut`` counts those left out."""
+    """The known tuples of an attempt; ``cut`` counts tuples left out."""
 
     nodes: list[NodeView]
     cut: int = 0
@@ -459,17 +459,17 @@ class AttemptView:
 
     Attributes:
         number: counts from 1.
-        batch: its batch.
-        began: when its batch was planned.
-        ended: when its verdict was given; None while it runs.
+        batch: the batch's number.
+        began: when the batch was planned.
+        ended: when the verdict was given; None before.
         outcome: ``running``, ``acked``, or the reason of the failure.
-        component: where it failed.
-        task: the task in which it failed.
+        component: where the attempt failed.
+        task: the task that failed.
         why: the failure's text.
         frame: the last frame in the user's own files.
         trace: the whole traceback.
-        tree: its tuples; None if the attempt was not traced.
-        lines: what components logged meanwhile.
+        tree: the tuples; None if the attempt was not traced.
+        lines: lines that components logged meanwhile.
     """
 
     number: int
@@ -509,7 +509,7 @@ class LetterView:
     """A dead letter; ``values`` are JSON with tags for other types, as the letter's file has them.
 
     Attributes:
-        group: names its kind: letters that failed alike have one.
+        group: the same for letters that failed alike.
     """
 
     id: str
@@ -549,7 +549,7 @@ class GroupView:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LettersView:
-    """Dead letters, the newest first; ``total`` counts those that the limit left out too."""
+    """Dead letters, the newest first; ``total`` also counts letters beyond the limit."""
 
     total: int
     letters: list[LetterView]
@@ -565,7 +565,7 @@ class ReplayView:
         asked: how many letters.
         acked: how many are done, and removed.
         pending: how many are on their way, or still to be emitted.
-        left: letters that did not go, each with the reason.
+        left: refused letters, each with the reason.
     """
 
     name: str

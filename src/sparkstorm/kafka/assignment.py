@@ -1,8 +1,8 @@
-"""The partitions of one spout task, and where each stands. Without any I/O.
+"""The partitions of one spout task, and the progress of each. Without any I/O.
 
-What the cluster says comes in (:meth:`Assignment.begin`, ``note_ends``, ``jump``, ``note_there``),
-splits go out (:meth:`Assignment.plan`), verdicts come back, and what is to be committed is asked
-for.
+News of the cluster come in (:meth:`Assignment.begin`, ``note_ends``, ``jump``, ``note_there``),
+splits go out (:meth:`Assignment.plan`), verdicts come back, and the caller asks for the progress to
+commit.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from typing import Any, final
 from sparkstorm.components.spout import Positions, Split
 from sparkstorm.kafka.cluster import Partition
 from sparkstorm.kafka.offsets.beginnings import Beginning, Known
-from sparkstorm.kafka.offsets.place import Place, statistics_of, unread_of
+from sparkstorm.kafka.offsets.place import Place, end_of, statistics_of
 from sparkstorm.kafka.offsets.progress import PartitionProgress
 from sparkstorm.kafka.offsets.ranges import Range
 from sparkstorm.kafka.offsets.stored import CommittedOffset, Stored
@@ -24,10 +24,10 @@ from sparkstorm.verdicts import Failure, Reason
 __all__ = ["Assignment", "Limits", "merge_splits", "offsets_of"]
 
 _FAIR_SHARE = 1000
-"""Each partition may plan at least so many offsets in its turn: smaller splits cost too much."""
+"""Each partition may plan at least so many offsets in a turn: smaller splits cost too much."""
 
 _MOST_PICKED = 10_000
-"""A split of short ranges holds about so many offsets, since each of them is listed."""
+"""A split of short ranges holds about so many offsets, since the split lists each offset."""
 
 _logger = logger_of("sparkstorm.kafka")
 
@@ -38,7 +38,7 @@ class Limits:
     """How much of one partition may be under way.
 
     Attributes:
-        uncommitted: offsets between the commit point and the last one planned.
+        uncommitted: offsets between the commit point and the last planned offset.
         rate: messages a second.
     """
 
@@ -52,7 +52,7 @@ class Assignment:
 
     Args:
         limits: for each partition.
-        bounded: whether to plan only up to where the partitions ended when they were begun.
+        bounded: whether to plan only up to the first known ends of the partitions.
     """
 
     def __init__(self, limits: Limits, *, bounded: bool = False) -> None:
@@ -65,17 +65,17 @@ class Assignment:
 
     @property
     def positions(self) -> dict[Partition, int]:
-        """Up to where each partition is planned."""
+        """The planned end of each partition."""
         return {p: place.progress.emitted_to for p, place in self._places.items()}
 
     @property
     def in_flight(self) -> int:
-        """How many offsets are in batches or open after these; failed ones do not count."""
+        """How many offsets are in batches or open after a batch, without failed offsets."""
         return sum(p.progress.pending - p.progress.failed for p in self._places.values())
 
     @property
     def known(self) -> dict[Partition, Known]:
-        """Each partition as the checkpoint knows it."""
+        """Each partition, as in the checkpoint."""
         return {
             p: Known(
                 place.topic_id, place.progress.emitted_to, place.progress.commit_to, place.held
@@ -85,7 +85,7 @@ class Assignment:
 
     @property
     def exhausted(self) -> bool:
-        """Whether a bounded one is planned to its end."""
+        """Whether a bounded assignment is planned to the end."""
         return self._bounded and all(
             place.until is not None and place.progress.emitted_to >= place.until
             for place in self._places.values()
@@ -93,25 +93,23 @@ class Assignment:
         )
 
     def begin(self, partition: Partition, beginning: Beginning) -> None:
-        """Take up a partition, or begin it anew: a new topic of that name, say."""
+        """Take up a partition, or begin anew, for example for a new topic of the name."""
         before = self._places.get(partition)
         epoch = 0 if before is None else before.progress.epoch + 1
         if beginning.regrown and before is not None:
             progress = before.progress.until(beginning.offset, epoch)
         else:
             progress = PartitionProgress(beginning.offset, beginning.done, epoch=epoch)
-        place = Place(progress, beginning.topic_id, end=beginning.offset, held=beginning.held)
         progress.expired = beginning.skipped
+        place = Place(progress, beginning.topic_id, end=beginning.offset, held=beginning.held)
         place.cuts = int(beginning.cut)
-        if before is not None:
-            progress.expired += before.progress.expired + before.unread
-            place.cuts += before.cuts
+        lost = None if before is None else place.succeed(before, cut=beginning.cut)
         self._places[partition] = place
         if beginning.why:
-            _logger.warning("%s: %s%s", partition, beginning.why, unread_of(before))
+            _logger.warning("%s: %s%s", partition, beginning.why, end_of(lost, place.topic_id))
 
     def note_ends(self, ends: Mapping[Partition, int], now: float = 0.0) -> None:
-        """The partitions may be read up to there."""
+        """Note the readable ends of partitions."""
         for partition, end in ends.items():
             place = self._places.get(partition)
             if place is None:
@@ -126,13 +124,13 @@ class Assignment:
                 place.until = end
 
     def note_held(self, held: Mapping[Partition, CommittedOffset]) -> None:
-        """The store of progress holds this now."""
+        """Note the stored progress."""
         for partition, one in held.items():
             if partition in self._places:
                 self._places[partition].held = one
 
     def jump(self, partition: Partition, low: int, to: int) -> None:
-        """The log begins at ``low``: go on at ``to``, if what comes before was not planned."""
+        """Go on at ``to``, since the log begins at ``low``, unless earlier offsets were planned."""
         place = self._places.get(partition)
         if place is not None and to > place.progress.emitted_to:
             was = place.progress.emitted_to
@@ -145,21 +143,25 @@ class Assignment:
             )
 
     def note_there(self, there: Collection[Partition]) -> None:
-        """These exist; of others, what is under way may still come back."""
+        """Note the existing partitions; offsets under way of others may still come back."""
         for partition, place in self._places.items():
             if place.there and partition not in there:
-                _logger.warning("%s is gone from the cluster: nothing is read from it", partition)
+                _logger.warning(
+                    "%s is gone from the cluster: nothing is read from it. It was planned up to "
+                    "the offset %s, and its last known end is %s (topic id %s)",
+                    *(partition, place.progress.emitted_to, place.end, place.topic_id),
+                )
             place.there = partition in there
 
     def halt(self, names: Collection[str]) -> None:
-        """Plan nothing of these partitions from now on, or of any if none is named."""
+        """Pause these partitions; all, if no name is given."""
         if not names:
             self._halted = None
         elif self._halted is not None:
             self._halted |= frozenset(names)
 
     def resume(self, names: Collection[str]) -> None:
-        """Plan these partitions again, or all if none is named."""
+        """Resume these partitions; all, if no name is given."""
         halted = self._halted
         if halted is None and names:
             halted = frozenset(str(partition) for partition in self._places)
@@ -182,9 +184,9 @@ class Assignment:
         return splits
 
     def preview(self) -> list[Split]:
-        """Return a split of what will be planned first, without planning it; [] if there is none.
+        """Return the first split of the next plan, without planning; [] without a split.
 
-        Its first record may be missing, as any record may.
+        The split's first record may be missing, like any record.
         """
         for partition, place in self._places.items():
             if place.there and place.progress.emitted_to < place.stop:
@@ -194,7 +196,7 @@ class Assignment:
         return []
 
     def finish(self, split: Split, positions: Positions, *, given_up: bool = False) -> None:
-        """These were acked, or given up."""
+        """Note acked and given-up messages."""
         place = self._place_of(split)
         if place is not None:
             ranges = offsets_of(split, positions)
@@ -204,7 +206,7 @@ class Assignment:
                 place.progress.dead_letters += sum(stop - start for start, stop in ranges)
 
     def fail(self, split: Split, positions: Positions, failure: Failure) -> None:
-        """These will be tried again. What merely was not read, or was lost, is still pending."""
+        """Note messages to try again. Messages not read, or lost, stay pending."""
         place = self._place_of(split)
         if place is not None and failure.counted and failure.reason is not Reason.LOST:
             place.progress.fail(
@@ -212,7 +214,7 @@ class Assignment:
             )
 
     def commits(self, *, everything: bool = False) -> dict[Partition, Stored]:
-        """Return what is to be stored: what has changed since the last call, or everything."""
+        """Return progress to store: changes since the last call, or everything."""
         changed = {
             partition: Stored(
                 place.progress.commit_to,
@@ -227,7 +229,7 @@ class Assignment:
         return changed
 
     def statistics(self, now: float = 0.0) -> list[PartitionStatistics]:
-        """How each partition stands."""
+        """The statistics of each partition."""
         return [
             replace(statistics_of(partition, place, now), halted=self._is_halted(partition))
             for partition, place in sorted(self._places.items())
@@ -235,31 +237,24 @@ class Assignment:
         ]
 
     def snapshot(self) -> dict[str, Any]:
-        """Return it as JSON's types, for :meth:`restore`."""
+        """Return the assignment as JSON's types, for :meth:`restore`."""
         found: dict[str, Any] = {}
         for partition, place in self._places.items():
             numbers = found.setdefault(partition.topic, {})
-            numbers[str(partition.number)] = {
-                "id": place.topic_id,
-                "held": place.held,
-                **place.progress.snapshot(),
-            }
+            numbers[str(partition.number)] = place.snapshot()
         return found
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Take up the progress of an earlier run."""
         for topic, numbers in snapshot.items():
             for number, data in numbers.items():
-                progress = PartitionProgress.restore(data)
-                held = None if data["held"] is None else CommittedOffset(*data["held"])
-                place = Place(progress, data["id"], end=progress.emitted_to, held=held)
-                self._places[Partition(topic, int(number))] = place
+                self._places[Partition(topic, int(number))] = Place.restore(data)
 
     def __repr__(self) -> str:
         return f"Assignment({len(self._places)} partitions)"
 
     def _note_cut(self, partition: Partition, place: Place, end: int) -> None:
-        """The log ends earlier than it did, behind what is planned."""
+        """Go on after a log was cut, behind the planned end."""
         gone = place.end - end
         place.progress.expired += gone
         place.cuts += 1
@@ -299,7 +294,7 @@ class Assignment:
         return [_split(group, data) for group in _groups(ranges)]
 
     def _place_of(self, split: Split) -> Place | None:
-        """The partition of a split, if it is still the one that the split was planned from."""
+        """Return a split's partition, if the topic is still the one of the plan."""
         data = split.data
         place = self._places.get(Partition(data["topic"], data["partition"]))
         same = place is not None and place.progress.epoch == data["epoch"]
@@ -307,7 +302,7 @@ class Assignment:
 
 
 def _data(partition: Partition, place: Place) -> dict[str, Any]:
-    """Return what readers need to know of a split's partition."""
+    """Return the data of a split's partition for readers."""
     return {
         "topic": partition.topic,
         "partition": partition.number,
@@ -317,7 +312,7 @@ def _data(partition: Partition, place: Place) -> dict[str, Any]:
 
 
 def _groups(ranges: Sequence[Range]) -> Iterator[list[Range]]:
-    """Put short ranges together: a split costs a fetch, however few offsets it holds."""
+    """Put short ranges together: each split costs a fetch."""
     group: list[Range] = []
     held = 0
     for start, stop in ranges:
@@ -335,7 +330,7 @@ def _groups(ranges: Sequence[Range]) -> Iterator[list[Range]]:
 
 
 def _split(ranges: Sequence[Range], data: Mapping[str, Any]) -> Split:
-    """Return one split of ranges; the offsets between them are not wanted."""
+    """Return one split of ranges, without the offsets between the ranges."""
     begin = ranges[0][0]
     count = sum(stop - start for start, stop in ranges)
     only = None
@@ -366,7 +361,7 @@ def offsets_of(split: Split, positions: Positions) -> list[Range]:
 
 
 def merge_splits(splits: Sequence[Split]) -> list[Split]:
-    """Put retries of single messages of one partition, in one life of it, together.
+    """Put retries of single messages of one partition, in one life of the topic, together.
 
     >>> one = Split(count=2, data={"topic": "t", "partition": 0, "start": 10}, only=(0, 5))
     >>> two = Split(count=1, data={"topic": "t", "partition": 0, "start": 3}, only=(0,))

@@ -1,4 +1,4 @@
-"""From the records of a split to the messages that the engine takes (on an executor)."""
+"""The records of a split as messages for the engine, on an executor."""
 
 import base64
 import datetime
@@ -39,42 +39,42 @@ FIELDS: dict[str, str] = {
 """The fields that a message may have, with their types."""
 
 _FRAME = 100
-"""Bytes that a kept record takes beside its content."""
+"""Bytes of a kept record beside its content."""
 
 _SEEK_OVER = 4000
-"""Records that are passed over rather than sought: a seek takes as long as reading so many."""
+"""A gap of so many records is read and not sought: a seek takes as long."""
 
 
 class Record(Protocol):
-    """A record as the client library gives it: nothing is copied until it is asked for."""
+    """A record of the client library, which copies each part upon request only."""
 
     def offset(self) -> int:
-        """Where it stands in its partition."""
+        """The offset in the partition."""
         ...
 
     def key(self) -> bytes | None:
-        """Its key."""
+        """The key."""
         ...
 
     def value(self) -> bytes | None:
-        """Its value; None for a tombstone."""
+        """The value; None for a tombstone."""
         ...
 
     def timestamp(self) -> tuple[int, int]:
-        """Its kind (0: the record has none), and milliseconds since 1970."""
+        """The timestamp's kind (0: no timestamp), and milliseconds since 1970."""
         ...
 
     def headers(self) -> list[tuple[str, bytes | None]] | None:
-        """Its headers, in order."""
+        """The headers, in order."""
         ...
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The shape of a record's message: its fields, and how its bytes are read.
+    """The shape of a record's message: the fields, and the readers of the bytes.
 
-    With ``many`` a value is a list, and each of its items is a tuple of its own.
+    With ``many`` a value is a list, and each item becomes a tuple.
     """
 
     fields: tuple[str, ...]
@@ -89,7 +89,7 @@ class Shape:
             raise ConfigError(f"{what}: choose from {', '.join(FIELDS)}")
 
     def messages(self, partition: Partition, start: int, records: Sequence[Record]) -> Messages:
-        """Turn records into messages of a split that begins at the offset ``start``."""
+        """Turn records into messages of a split from the offset ``start``."""
         offsets = [record.offset() - start for record in records]
         made: dict[str, list[Any]] = {}
         bad: dict[int, Unreadable] = {}
@@ -116,7 +116,7 @@ class Shape:
     def _part(
         self, name: str, partition: Partition, records: Sequence[Record]
     ) -> tuple[list[Any], dict[int, Unreadable]]:
-        """One part of every record, and which of them cannot be read."""
+        """Return one part of every record, and the records that cannot be read."""
         match name:
             case "topic":
                 return [partition.topic] * len(records), {}
@@ -140,7 +140,7 @@ class Shape:
 def _each(
     name: str, read: Callable[[Record], Any], records: Sequence[Record]
 ) -> tuple[list[Any], dict[int, Unreadable]]:
-    """Read one part of every record; an error is the fault of that record alone."""
+    """Read one part of every record; an error fails one record."""
     found: list[Any] = []
     bad: dict[int, Unreadable] = {}
     for number, record in enumerate(records):
@@ -154,7 +154,7 @@ def _each(
 
 
 def _words(error: Exception) -> str:
-    """Name the error; its own text may be unreadable, too."""
+    """Name the error, whose own text may be unreadable, too."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001 - a user's __str__
@@ -192,7 +192,7 @@ def _bytes_reader(
 
 @final
 class _Surroundings:
-    """A record as readers see it; each part is made when a reader asks."""
+    """A record for readers; each part is made upon request."""
 
     __slots__ = ("_partition", "_record")
 
@@ -246,7 +246,7 @@ def _one_by_one(
 
 
 def wanted_ranges(split: Split) -> list[Range]:
-    """The offsets that a split asks for, as ranges to be read one after the other.
+    """Return a split's wanted offsets, as ranges to read in turn.
 
     >>> wanted_ranges(Split(count=3, data={"start": 100}, only=(1, 3, 90_000)))
     [(101, 104), (90100, 90101)]
@@ -265,12 +265,12 @@ def wanted_ranges(split: Split) -> list[Range]:
 
 
 def wanted(records: Sequence[Record], offsets: Collection[int] | None) -> Sequence[Record]:
-    """Those of the records that were asked for; all if ``offsets`` is None."""
+    """Return the wanted records; all if ``offsets`` is None."""
     return records if offsets is None else [r for r in records if r.offset() in offsets]
 
 
 def kept_records(split: Split) -> "tuple[list[KeptRecord], Split | None]":
-    """The records that travel in a split, and the split of all others, if there are any."""
+    """Return the records inside of a split, and the split of all other records, if any."""
     if split.kept is None:
         return [], split
     pairs = list(zip(split.only or (), split.kept, strict=True))
@@ -293,38 +293,38 @@ def to_kept(record: Record) -> dict[str, Any]:
 
 
 def kept_size(data: Mapping[str, Any]) -> int:
-    """About how many bytes a kept record takes."""
+    """Return the approximate size of a kept record, in bytes."""
     texts = [data["key"], data["value"], *chain.from_iterable(data["headers"])]
     return _FRAME + sum(len(text or "") for text in texts)
 
 
 @final
 class KeptRecord:
-    """A record that was kept, instead of one from the log."""
+    """A kept record, in the place of a record from the log."""
 
     def __init__(self, offset: int, data: Mapping[str, Any]) -> None:
         self._offset = offset
         self._data = data
 
     def offset(self) -> int:
-        """Where it stands in its partition."""
+        """The offset in the partition."""
         return self._offset
 
     def key(self) -> bytes | None:
-        """Its key."""
+        """The key."""
         return _to_bytes(self._data["key"])
 
     def value(self) -> bytes | None:
-        """Its value; None for a tombstone."""
+        """The value; None for a tombstone."""
         return _to_bytes(self._data["value"])
 
     def timestamp(self) -> tuple[int, int]:
-        """Its kind (0: the record has none), and milliseconds since 1970."""
+        """The timestamp's kind (0: no timestamp), and milliseconds since 1970."""
         millis = self._data["time"]
         return (0, -1) if millis is None else (1, millis)
 
     def headers(self) -> list[tuple[str, bytes | None]]:
-        """Its headers, in order."""
+        """The headers, in order."""
         return [(name, _to_bytes(value)) for name, value in self._data["headers"]]
 
 
@@ -337,9 +337,9 @@ def _to_bytes(text: str | None) -> bytes | None:
 
 
 def origin_of(record: Record) -> dict[str, Any]:
-    """Return the parts of a record that a dead letter keeps: the bytes as they are.
+    """Return the parts of a record for a dead letter, with key and value as bytes.
 
-    A timestamp beyond the years that Python knows is the bare number of the record.
+    A timestamp beyond Python's years stays the bare number of the record.
     """
     kind, millis = record.timestamp()
     try:

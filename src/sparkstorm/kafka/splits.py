@@ -5,6 +5,7 @@ from itertools import chain
 from typing import Any, final
 
 from sparkstorm.components.spout import EXPIRED, Messages, Split
+from sparkstorm.errors import SpoutConnectionError
 from sparkstorm.kafka.client.reader import OutOfRangeError, RangeReader, shared_reader
 from sparkstorm.kafka.cluster import Cluster, Partition
 from sparkstorm.kafka.records import (
@@ -64,24 +65,41 @@ class SplitReader:
         offsets = [split.data["start"] + position for position in split.only or ()]
         return [found.get(offset, {"offset": offset}) for offset in offsets]
 
-    def records(self, split: Split) -> Iterator[Record]:
-        """Yield the records of single offsets; those that are gone are left out."""
+    def records(self, split: Split) -> list[Record]:
+        """Return the records of single offsets; those that are gone are left out."""
         reader = shared_reader(self._cluster)
         offsets = {split.data["start"] + position for position in split.only or ()}
         with reader.lock:
-            for records, _ in _records(reader, partition_of(split), split):
-                yield from wanted(records, offsets)
+            # only when all are read it is known that none is of another topic of the name
+            lists = [records for records, _ in _records(reader, partition_of(split), split)]
+        return [record for records in lists for record in wanted(records, offsets)]
 
 
 def _records(
     reader: RangeReader, partition: Partition, split: Split
 ) -> Iterator[tuple[Sequence[Any], range]]:
-    """Yield what is there of a split, and the offsets that its source no longer has."""
+    """Yield what is there of a split, and the offsets that its source no longer has.
+
+    Raises:
+        SpoutConnectionError: no answer; or the topic was made anew meanwhile, so that the records
+            may be those of the new one.
+    """
     whole = range(split.data["start"], wanted_ranges(split)[-1][1])
     topic_id = split.data["topic_id"]
     if reader.topic_id(partition.topic, topic_id) != topic_id:
         yield (), whole
         return
+    yield from _there(reader, partition, split)
+    # Kafka reads by name; ids never come back, so the same id now was the id all along
+    if reader.topic_id(partition.topic, topic_id, age_secs=0.0) != topic_id:
+        raise SpoutConnectionError(f"the topic of {partition} was deleted while it was read")
+    yield (), range(0)
+
+
+def _there(
+    reader: RangeReader, partition: Partition, split: Split
+) -> Iterator[tuple[Sequence[Any], range]]:
+    """Yield the records at the offsets of a split, and the offsets that the log does not have."""
     for start, stop in wanted_ranges(split):
         while start < stop:
             try:
@@ -94,7 +112,6 @@ def _records(
                 yield (), range(start, low)
                 yield (), range(high, stop)
                 start, stop = max(start, low), min(stop, high)
-    yield (), range(0)
 
 
 def partition_of(split: Split) -> Partition:

@@ -34,45 +34,45 @@ __all__ = ["KafkaSpout"]
 class KafkaSpout(PartitionedSpout):
     """One message per record of one or several topics, read at scale by the executors.
 
-    Progress is in the checkpoint, and in Kafka as the group's committed offsets, so that lag tools
-    show it; the text stored with an offset holds what was acked beyond it. A record that fails is
-    read again by its offset, beside new ones; it holds back the commit and nothing else.
+    The checkpoint keeps the progress. Kafka has it, too, as the group's committed offsets for lag
+    tools; the text stored with an offset names acked records beyond. A failed record is read again
+    by its offset, beside new records. A failed record holds back the commit and nothing else.
 
     Args:
-        topics: a topic, several, or a pattern (``re.compile("orders-.*")``). New topics that match
-            and new partitions are found while it runs. A pattern leaves out names that begin with
-            two underscores (Kafka's internal topics), and must not match topics that the topology
+        topics: a topic, several, or a pattern (``re.compile("orders-.*")``). A running spout finds
+            new partitions and new matching topics. A pattern leaves out names that begin with two
+            underscores (Kafka's internal topics), and must not match topics that the topology
             writes to.
         bootstrap_servers: ``host:port``, several with commas between.
-        group: the consumer group that progress is committed for. It must have no other members.
+        group: the consumer group of the committed progress, without other members.
         start: where to begin without progress: ``"earliest"``, ``"latest"``, a datetime,
-            ``"committed"`` if there must be progress, or offsets by topic and partition
-            (``{"orders": {0: 1500, 1: 1712}}``; partitions that are not named begin at their
-            start).
-        until: ``"latest"`` to end where the topics end now; by default it never ends.
+            ``"committed"`` to require progress, or offsets by topic and partition
+            (``{"orders": {0: 1500, 1: 1712}}``; other partitions begin at their start).
+        until: ``"latest"`` to end at the topics' present ends; by default the spout never ends.
         key: how keys are read: ``"bytes"``, ``"string"``, ``"json"``, or a function of bytes.
         value: how values are read. A record without a value (a tombstone) has None.
-        fields: what its tuples hold: of ``topic``, ``partition``, ``offset``, ``timestamp``,
-            ``key``, ``value``, ``headers``, ``index``.
-        many: values are lists, and each item becomes a tuple, all of one message: if one fails,
-            all come again, each with its ``index``, so that a bolt can skip what it did.
+        fields: the fields of the tuples: any of ``topic``, ``partition``, ``offset``,
+            ``timestamp``, ``key``, ``value``, ``headers``, ``index``.
+        many: values are lists, and each item becomes a tuple of one message. If a tuple fails, all
+            come again, each with its ``index``, so that a bolt can skip finished items.
         out_of_range: where to go on if the log no longer has the next offset: ``"earliest"``,
             ``"latest"``, a datetime, or ``"fail"``. Never without a warning.
         progress: keep progress in ZooKeeper (:class:`ZooKeeperProgress`), not in the group.
-        on_reset: what counts if somebody has set the group's offsets while the topology was
-            stopped, and there is a checkpoint: ``"fail"`` refuses to start, ``"follow"`` goes on at
-            the group's offsets, ``"ignore"`` goes on with the checkpoint.
-        force_from_start: begin at ``start`` even if the group has progress; a run that goes on
-            with its checkpoint goes on all the same.
-        max_uncommitted: a partition is paused when so many offsets lie beyond its commit point.
-        rate: messages a second that may be read from one partition.
-        message_bytes: about how large a record is, for ``topology.max.pending.bytes``. By default
-            the driver reads a few records at the start and every ten seconds, and takes their mean.
-        keep_bytes: how much of records that failed is kept, in the driver and in the checkpoint,
-            for the time when the log no longer has them. Others are read again.
+        on_reset: how to start on a checkpoint after somebody has set the group's offsets:
+            ``"fail"`` refuses to start, ``"follow"`` goes on at the group's offsets, ``"ignore"``
+            goes on with the checkpoint.
+        force_from_start: begin at ``start`` even if the group has progress. A checkpoint still
+            counts more.
+        max_uncommitted: so many offsets beyond the commit point pause a partition.
+        rate: the most messages a second from one partition.
+        message_bytes: the approximate size of a record, for ``topology.max.pending.bytes``. By
+            default the driver reads a few records at the start and every ten seconds, and takes
+            the mean.
+        keep_bytes: how many bytes of failed records the driver and the checkpoint keep, in case
+            the log loses the records. Other failed records are read again.
         commit_secs: how often progress is committed to Kafka.
         renew_secs: how often the offsets of all partitions are committed, so that the brokers do
-            not forget those of quiet ones (``offsets.retention.minutes``, a week by default).
+            not forget quiet partitions (``offsets.retention.minutes``, a week by default).
         refresh_secs: how often to look for new topics and partitions.
         connect_secs: how long to wait at the start for a cluster that does not answer.
         client: more properties of librdkafka, for security above all. Never logged.
@@ -187,13 +187,13 @@ class KafkaSpout(PartitionedSpout):
         return [replace(split, size=split.count * mean) for split in splits]
 
     def read(self, split: Split) -> Iterator[Messages]:
-        """Read a range of offsets, or single ones of it (on an executor)."""
+        """Read a range of offsets, or single offsets of the range (on an executor)."""
         return self._reader.messages(split)
 
     def reads(self, place: Hashable) -> bool:
         """Return whether a pattern matches a topic that the topology writes to.
 
-        A topic that is named is read on purpose: a loop is then the user's wish.
+        A user names a topic on purpose: a loop is then the user's wish.
         """
         return (
             isinstance(self._source.topics, re.Pattern)
@@ -205,7 +205,7 @@ class KafkaSpout(PartitionedSpout):
     def merge(self, splits: Sequence[Split]) -> list[Split]:
         """Read single records of one partition together: seeking costs as much as a whole fetch.
 
-        Those that are kept are not even read.
+        Kept records are not even read.
         """
         merged = merge_splits(splits)
         return merged if self._keeper is None else [*map(self._keeper.attach, merged)]
@@ -220,18 +220,18 @@ class KafkaSpout(PartitionedSpout):
         return (*partition_of(split), split.data["start"] + number)
 
     def ack(self, split: Split, positions: Positions) -> None:
-        """Note that these are done."""
+        """Note finished messages."""
         self._finish(split, positions)
 
     def fail(self, split: Split, positions: Positions, failure: Failure) -> None:
-        """Note what holds back the commit, and keep the records: the log may be cut meanwhile."""
+        """Note failed messages, which hold back the commit, and keep the records."""
         self._assignment.fail(split, positions, failure)
         again = failure.counted and not failure.final and failure.reason is not Reason.LOST
         if self._keeper is not None and again:
             self._keeper.want(split, positions)
 
     def give_up(self, split: Split, positions: Positions, failure: Failure) -> None:
-        """Go on across these."""
+        """Note given-up messages."""
         self._finish(split, positions, given_up=True)
 
     def partition(self, split: Split) -> str:
@@ -239,7 +239,7 @@ class KafkaSpout(PartitionedSpout):
         return str(partition_of(split))
 
     def partitions(self) -> list[PartitionStatistics]:
-        """How each partition of this task stands."""
+        """The statistics of this task's partitions."""
         counts = Counter[Partition]() if self._keeper is None else self._keeper.counts()
         kept = {str(partition): count for partition, count in counts.items()}
         age_secs = self._follower.age_secs
@@ -249,11 +249,11 @@ class KafkaSpout(PartitionedSpout):
         ]
 
     def pause(self, partitions: Collection[str] = ()) -> None:
-        """Plan nothing of these partitions (``"orders/0"``), or of all, until :meth:`resume`."""
+        """Pause these partitions (``"orders/0"``), or all, until :meth:`resume`."""
         self._assignment.halt(partitions)
 
     def resume(self, partitions: Collection[str] = ()) -> None:
-        """Plan these partitions again, or all."""
+        """Resume these partitions, or all."""
         self._assignment.resume(partitions)
 
     def snapshot(self) -> Any:
@@ -289,7 +289,7 @@ class KafkaSpout(PartitionedSpout):
 
 
 def _outputs(fields: Sequence[str], key: str | None, value: str | None) -> Outputs:
-    """The declared stream: with types if all of them are known."""
+    """The declared stream, with types if all types are known."""
     types = {**FIELDS, "key": key, "value": value}
     if all(types.get(name) for name in fields):
         return ", ".join(f"{name} {types[name]}" for name in fields)
@@ -297,5 +297,5 @@ def _outputs(fields: Sequence[str], key: str | None, value: str | None) -> Outpu
 
 
 def _place_of(partition: Partition, tasks: int) -> int:
-    """The task of a partition: the same in every run, and those of one topic spread evenly."""
+    """The task of a partition: the same in every run, with each topic spread evenly."""
     return (zlib.crc32(partition.topic.encode()) + partition.number) % tasks

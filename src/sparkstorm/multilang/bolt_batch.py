@@ -1,13 +1,13 @@
-"""One batch of a shell bolt's task: tuples to the child, and what the child makes of them.
+"""One batch of a shell bolt's task: tuples to the child, and the child's answers.
 
-A tuple's id for the child is the number of the attachment and its own number in it. So three kinds
-of id come back: of this attachment; of a tuple that is held since an earlier batch; and of a run of
-some batch that did not count, whose tuples were sent again under other ids. The last kind is passed
-over: nothing can be acked or lost by it.
+A tuple's id for the child is the number of the attachment and a number within the attachment. So
+three kinds of id come back: ids of this attachment; ids of tuples held since an earlier batch; and
+ids from a run of a batch that did not count. Tuples of such a run were sent again under other ids,
+so the bolt skips the old ids: nothing can be acked or lost.
 
-*Markers* (heartbeats between the tuples) tell how far the child has read: it answers them in turn.
-So the queue to the child is bounded even if the child never acks, and the end of a batch is known
-without a time-out: when the last marker is answered, a child that works tuple by tuple is through.
+The child answers *markers* (heartbeats between the tuples) in turn, and so tells how far it has
+read. The queue to the child stays bounded even if the child never acks. The end of a batch needs no
+time-out: after the last answer, a child that works tuple by tuple has finished.
 """
 
 import time
@@ -39,20 +39,20 @@ from sparkstorm.tuples import Tuple
 __all__ = ["CHILD", "BoltBatch"]
 
 _LOOK_EVERY: Final = 64
-"""After so many tuples the child's output is looked at, without waiting for it."""
+"""After so many tuples the batch reads the child's output, without waiting."""
 
 _WAIT_SECS: Final = 1.0
 _BACKOFFS_SECS: Final = (0.0, 0.1, 0.5)
-"""Pauses before a child that ended without finishing a tuple is started again, within a batch.
-Then the batch's other tuples fail, and come back by the retry policy, which has longer pauses."""
+"""Pauses before the next start of a child that ended without finishing a tuple, within a batch.
+Then the batch's other tuples fail, and come back by the retry policy with longer pauses."""
 
 _MOST_STRAYS: Final = 10
 _ID_BITS: Final = 32
 _UNTRACKED: Final = "-"
-"""Ids of tuples that belong to no message begin so: an emit anchored to one is as good as alone."""
+"""Ids of tuples without a message begin so. Emits anchored to such tuples alone are untracked."""
 
 CHILD: Final = "child"
-"""The note that names the child of the last batch; there is none without a child."""
+"""The note that names the child of the last batch, if there was a child."""
 
 
 @final
@@ -60,12 +60,12 @@ class BoltBatch:
     """Tuples of one batch on their way through the child of a task.
 
     Args:
-        shell: how the child is started.
-        context: the task's.
-        collector: the task's.
-        held: tuples that a child has not acked yet, by the child's name and the tuple's id.
-        notes: the task's own notes, kept over batches.
-        linger_secs: how long to wait for acks of a child that has read everything.
+        shell: starts the child.
+        context: the task's context.
+        collector: the task's collector.
+        held: tuples not yet acked, by the child's name and the tuple's id.
+        notes: the task's notes, kept over batches.
+        linger_secs: how long to wait for acks after the child has read everything.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class BoltBatch:
         self._attach()
 
     def is_of(self, number: int) -> bool:
-        """Whether it is of this batch."""
+        """Whether the id is of this batch."""
         return self._number == number
 
     def take(self, tup: Tuple) -> None:
@@ -132,7 +132,7 @@ class BoltBatch:
             self._listen(_WAIT_SECS, must_speak=True)
 
     def finish(self) -> None:
-        """Hear the child out, hold what it has not acked, and let it go."""
+        """Hear the child out, hold tuples not yet acked, and detach."""
         self._is_sent = True
         child = self._child
         if child is not None:
@@ -156,7 +156,7 @@ class BoltBatch:
         self._sent = self._read = self._done = 0
 
     def _attach(self, why: str = "its process is gone") -> None:
-        """Attach to the task's child; the tuples that another one holds fail."""
+        """Attach to the task's child; tuples held by another child fail."""
         try:
             child = Child(self._shell, self._context)
             if not child.is_new and self._notes.get(CHILD, child.identity) != child.identity:
@@ -174,7 +174,7 @@ class BoltBatch:
         self._fail_held_of_others(child.identity, why)
 
     def _lose_child(self, why: str) -> None:
-        """Fail the child's tuples, end the rest of it, and start another for what is to come."""
+        """Fail the child's tuples, end its process group, and start another child."""
         child, lost = self._child, self._open
         assert child is not None  # noqa: S101 - whoever heard this heard it from a child
         told = f"{why}: {counted(len(lost), 'tuple')} of it fail" if lost else why
@@ -220,7 +220,7 @@ class BoltBatch:
             self._markers.append(self._sent)
 
     def _listen(self, secs: float, *, must_speak: bool = False) -> bool:
-        """Do what the child says; return whether it finished any tuple."""
+        """Carry out the child's messages; return whether a tuple was finished."""
         child, done = self._child, self._done
         if child is None:
             return False
@@ -233,7 +233,7 @@ class BoltBatch:
         return self._done > done
 
     def _linger(self) -> None:
-        """Wait for acks of a child that has read everything and works on in the background."""
+        """Wait for acks after the child has read everything and works on in the background."""
         until = time.monotonic() + self._linger_secs
         while self._child is not None and self._open:
             left = until - time.monotonic()
@@ -281,7 +281,7 @@ class BoltBatch:
             child.send(TaskIds(tasks))
 
     def _emit_anchored(self, message: Emit, anchors: Sequence[Tuple]) -> tuple[int, ...]:
-        """Emit; if it does not fit what is declared, its anchors fail."""
+        """Emit; if the values do not fit the declared stream, the anchors fail."""
         collector = self._collector
         try:
             if message.task is None:
@@ -301,9 +301,9 @@ class BoltBatch:
         return ()
 
     def _anchors(self, ids: Sequence[str], child: Child) -> list[Tuple] | None:
-        """Return the tuples of these ids; None if one of them is of a run that did not count.
+        """Return the tuples of these ids; None if an id is of a run that did not count.
 
-        The others fail then: what the child made of them together is not emitted.
+        Then the other tuples fail, since their common emit is skipped.
         """
         found, strangers = [], False
         for tuple_id in ids:
@@ -328,7 +328,7 @@ class BoltBatch:
         return None
 
     def _finished(self, tuple_id: str, child: Child) -> Tuple | None:
-        """Return the tuple that the child acks or fails, once; None if it is not to be counted."""
+        """Return the acked or failed tuple, once; None if the answer does not count."""
         tup = self._open.pop(tuple_id, None)
         if tup is not None:
             self._done += 1

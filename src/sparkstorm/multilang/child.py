@@ -27,7 +27,7 @@ from sparkstorm.texts.logs import logger_of
 __all__ = ["Child", "ChildLostError", "Heard"]
 
 Heard = ChildMessage | Stray
-"""A message of the child, or text that it printed into the protocol."""
+"""A message of the child, or text printed into the protocol."""
 
 _LEVELS: Final = (5, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
 _MOST_ERROR_TEXT: Final = 2000
@@ -35,11 +35,11 @@ _SEND_BYTES: Final = 64 * 1024
 
 
 class ChildLostError(ProtocolError):
-    """The child has ended, hangs, or speaks no protocol; the text says which.
+    """The child has ended, hangs, or breaks the protocol; the text names the case.
 
     Args:
-        text: what happened.
-        code: how its process ended by itself: an exit code, or a negative signal.
+        text: the case.
+        code: the process's exit code, or a negative signal, if the process ended by itself.
     """
 
     def __init__(self, text: str, code: int | None = None) -> None:
@@ -49,16 +49,16 @@ class ChildLostError(ProtocolError):
 
 @final
 class Child:
-    """One attachment to the child of a task; the child itself lives on when this is let go.
+    """One attachment to the child of a task; the child lives on after the attachment.
 
-    Logs, errors and metrics of the child are dealt with here; whatever else it says is yielded.
+    The attachment handles logs, errors and metrics of the child, and yields all other messages.
 
     Args:
-        shell: how the child is started.
-        context: the task's.
+        shell: starts the child.
+        context: the task's context.
 
     Attributes:
-        replaying: whether an earlier run of this batch has read the message just yielded already.
+        replaying: whether an earlier run of this batch has read the last yielded message.
     """
 
     def __init__(self, shell: Shell, context: TaskContext) -> None:
@@ -77,12 +77,12 @@ class Child:
 
     @property
     def identity(self) -> str:
-        """A name of the child that no other has."""
+        """The child's unique name."""
         return self._process.identity
 
     @property
     def is_new(self) -> bool:
-        """Whether this attachment started it."""
+        """Whether this attachment started the child."""
         return self._process.is_new
 
     @property
@@ -92,38 +92,38 @@ class Child:
 
     @property
     def before(self) -> str:
-        """How the child before this one ended, if it did so on its own."""
+        """How the child before ended, if by itself."""
         return self._process.ended
 
     def send(self, message: ParentMessage) -> None:
         """Queue a message.
 
         Raises:
-            ValueError: a value in it has no form in the child's format.
+            ValueError: a value has no form in the child's format.
         """
         self._queue += self._codec.send(message)
         if len(self._queue) > _SEND_BYTES:
             self.flush()
 
     def send_heartbeat(self) -> None:
-        """Queue a heartbeat: the child answers ``sync`` when it has read everything before it."""
+        """Queue a heartbeat: the child answers ``sync`` after reading all earlier messages."""
         self.send(ShellTuple(id="0", comp=None, stream=HEARTBEAT, task=-1, values=()))
 
     def flush(self) -> None:
-        """Hand what is queued to the keeper."""
+        """Hand the queue to the keeper."""
         if self._queue:
             self._process.write(bytes(self._queue))
             self._queue.clear()
 
     def hear(self, secs: float, *, must_speak: bool = False) -> Iterator[Heard]:
-        """Yield what the child says, as soon as it says anything; wait at most ``secs``.
+        """Yield the child's next messages; wait at most ``secs``.
 
         Args:
             secs: how long.
-            must_speak: whether it was asked something, so that too long a silence is its end.
+            must_speak: whether the child owes an answer, so that too long a silence is its end.
 
         Raises:
-            ChildLostError: it has ended, or broken the protocol, or hangs.
+            ChildLostError: the child has ended, has broken the protocol, or hangs.
         """
         self.flush()
         output = self._process.wait(secs)
@@ -140,11 +140,11 @@ class Child:
             raise ChildLostError(f"its process has ended: {self._how(output.exit)}", output.exit)
 
     def expect(self) -> None:
-        """From now on the child is to say something within the time-out."""
+        """Start the time-out of the child's next answer."""
         self._heard_at = time.monotonic()
 
     def detach(self) -> None:
-        """Let the child go until the next batch."""
+        """Detach from the child until the next batch."""
         self.flush()
         self._process.detach(self._codec.unread)
 
@@ -156,7 +156,7 @@ class Child:
         return f"Child({self._process!r})"
 
     def _replayed(self, data: bytes) -> Iterator[Heard]:
-        """Yield what an earlier run of this batch has read; its logs have been seen."""
+        """Yield messages that an earlier run of this batch has read, without its logs."""
         self.replaying = True
         try:
             for message in self._codec.receive(data):

@@ -17,28 +17,29 @@ from sparkstorm.tuples import Tuple
 __all__ = ["ShellBolt"]
 
 _OWN_TICK_SECS: Final = 0.9990234375
-"""How often a batch is run for late acks when nothing else comes. An odd number, so that ticks
-that somebody asked for are told from these; the child gets only the former."""
+"""How often a batch runs for late acks without other input. The odd number tells these ticks from
+ticks that the user asked for; only the user's ticks go to the child."""
 
 
 class ShellBolt(StatefulBolt):
     """Runs a bolt in a child process by Storm's multi-language protocol.
 
-    Each task has one child on its node for the life of the run: its memory counts. The child
-    emits, acks and fails as it likes; a tuple that it has not acked when the batch ends stays open
-    and may be acked in a later batch. If the child dies or hangs, its tuples fail with the reason,
-    and another child is started.
+    Each task has one child on its node for the life of the run, so the child may keep things in
+    memory. The child emits, acks and fails as it likes. A tuple not acked by the end of the batch
+    stays open, and may be acked in a later batch. If the child dies or hangs, its tuples fail with
+    the reason, and the bolt starts another child.
 
-    A child that is sent a tuple again (its message was retried, its batch was run again) processes
-    it again: at least once, as in Storm. Its memory is not rolled back with a batch.
+    A child may get a tuple again, after a retry of the message or a second run of the batch, and
+    processes the tuple again: at least once, as in Storm. A rollback of a batch does not touch the
+    child's memory.
 
     Args:
         command: the program and its arguments, as a list or as a line for a shell to split.
-        outputs: the declared streams, unless the class says so.
+        outputs: the declared streams, unless the class declares them.
         resources: a folder whose content travels with the topology; the child's working directory.
-        env: variables for the child; ``PATH`` is appended to the inherited one.
+        env: variables for the child; ``PATH`` is appended to the inherited ``PATH``.
         serializer: ``"json"``, ``"msgpack"`` as pystorm writes it, or an object of your own.
-        linger_secs: how long the end of a batch waits for acks of a child that has read all.
+        linger_secs: how long the end of a batch waits for acks after the child has read all.
 
     >>> ShellBolt("node split.js", outputs="word string").outputs
     'word string'
@@ -64,20 +65,20 @@ class ShellBolt(StatefulBolt):
         self._batch: BoltBatch | None = None
 
     def component_configuration(self) -> Mapping[str, object]:
-        """Ask for ticks, so that late acks are heard when nothing else comes."""
+        """Ask for ticks, so that late acks are heard without other input."""
         return {"tick_tuple_freq_secs": _OWN_TICK_SECS}
 
     def prepare(self, config: Config, context: TaskContext, collector: BoltCollector) -> None:
-        """Check that the program is there; call it if you override it.
+        """Check that the program exists. An override has to call this method.
 
         Raises:
-            EnvironmentFault: it is not on this host.
+            EnvironmentFault: the program is not on this host.
         """
         self._shell.check(context)
         self._tells_ticks = config.tick_tuple_freq_secs != _OWN_TICK_SECS
 
     def init_state(self, state: State) -> None:
-        """Take up what the child has not acked yet; call it if you override it."""
+        """Take up tuples not yet acked. An override has to call this method."""
         super().init_state(state)
         self._held = state.tuples("__shell")
         self._notes = state.named("__shell")
@@ -104,7 +105,7 @@ class ShellBolt(StatefulBolt):
             batch.take(tup)
 
     def finish_batch(self) -> None:
-        """Wait until the child has read everything, and hold what it has not acked."""
+        """Wait until the child has read everything, and hold tuples not yet acked."""
         batch, self._batch = self._batch, None
         if batch is not None and batch.is_of(self.context.batch):
             batch.finish()

@@ -28,23 +28,22 @@ class ShellSpout(Spout):
     """Runs a spout in a child process by Storm's multi-language protocol.
 
     Each task has one child, on the driver's host. The child gets one command at a time: ``next``,
-    ``ack``, ``fail``, ``activate``, ``deactivate``, and ends its answer to each with ``sync``. Ids
-    of messages come back to it exactly as it sent them, text or numbers.
+    ``ack``, ``fail``, ``activate``, ``deactivate``, and ends each answer with ``sync``. The child
+    gets message ids back exactly as sent, text or numbers.
 
-    If the child dies or hangs, another one is started, at first at once and then with longer and
-    longer pauses. Messages of the dead one go on through the topology; nobody hears of their acks,
-    and those that fail become dead letters, unless the new child has emitted them again.
+    If the child dies or hangs, the spout starts another child, at first at once and then with
+    longer and longer pauses. Messages of the dead child go on through the topology. Nobody hears of
+    their acks. Failed messages become dead letters, unless the new child has emitted them again.
 
     Args:
         command: the program and its arguments, as a list or as a line for a shell to split.
-        outputs: the declared streams, unless the class says so.
+        outputs: the declared streams, unless the class declares them.
         resources: a folder whose content travels with the topology; the child's working directory.
-        env: variables for the child; ``PATH`` is appended to the inherited one.
+        env: variables for the child; ``PATH`` is appended to the inherited ``PATH``.
         serializer: ``"json"``, ``"msgpack"`` as pystorm writes it, or an object of your own.
-        lifecycle: whether the child is told ``activate`` and ``deactivate``; older adapters do not
-            know these.
-        ends: whether the child may end with exit code 0 when it has no more messages, for input
-            that has an end.
+        lifecycle: whether to send ``activate`` and ``deactivate``; older adapters know neither.
+        ends: whether the child may end with exit code 0 after its last message, for input with an
+            end.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class ShellSpout(Spout):
         """Start the child.
 
         Raises:
-            EnvironmentFault: its program is not on this host.
+            EnvironmentFault: the child's program is not on this host.
         """
         self._context = context
         self._collector = collector
@@ -83,7 +82,7 @@ class ShellSpout(Spout):
         self._child = Child(self._shell, context)
 
     def close(self) -> None:
-        """Let the child go; its keeper ends it."""
+        """Detach; the keeper ends the child."""
         if self._child is not None:
             child, self._child = self._child, None
             child.detach()
@@ -99,7 +98,7 @@ class ShellSpout(Spout):
             self._command(Command("ack", msg_id))
 
     def fail(self, msg_id: Any, failure: Failure) -> None:
-        """Tell the child that emitted the message; it decides whether to emit it again."""
+        """Tell the child that emitted the message. The child may emit the message again."""
         if msg_id in self._mine:
             self._mine.discard(msg_id)
             self._command(Command("fail", msg_id))
@@ -121,9 +120,9 @@ class ShellSpout(Spout):
         return self._done
 
     def _command(self, command: Command) -> None:
-        """Have the child obey a command, behind the one that it is at.
+        """Send a command, after the running command has ended.
 
-        Without ackers the engine acks a message while the child is still emitting it.
+        Without ackers the engine acks a message during the child's emit.
         """
         self._waiting.append(command)
         if self._is_busy:
@@ -136,7 +135,7 @@ class ShellSpout(Spout):
             self._is_busy = False
 
     def _talk(self, command: Command) -> None:
-        """Send a command and do what the child says until it says ``sync``."""
+        """Send a command, and carry out the child's messages until ``sync``."""
         child = self._started()
         if child is None:
             return
@@ -157,7 +156,7 @@ class ShellSpout(Spout):
         return synced
 
     def _obey(self, message: Heard, child: Child) -> bool:
-        """Do what the child says; return whether that was its last word for now."""
+        """Carry out a message of the child; return whether the message was ``sync``."""
         match message:
             case Sync():
                 return True
@@ -190,7 +189,7 @@ class ShellSpout(Spout):
             child.flush()
 
     def _started(self) -> Child | None:
-        """Return the child, started again if it is time to."""
+        """Return the child; start a child if the pause is over."""
         if self._child is None and not self._done:
             if self._context.clock.monotonic() < self._restart_at:
                 return None
@@ -201,7 +200,7 @@ class ShellSpout(Spout):
         return self._child
 
     def _lose(self, child: Child, error: Exception) -> None:
-        """The child is gone: start another one the next time, or after a pause."""
+        """Note the child's end: start another child at the next call, or after a pause."""
         self._child = None
         self._mine.clear()
         self._waiting.clear()
@@ -222,6 +221,6 @@ class ShellSpout(Spout):
 
 
 def receivers(context: TaskContext, message: Emit) -> tuple[int, ...]:
-    """Return the tasks that an emit may go to, for the child: a spout's are routed later."""
+    """Return the possible tasks of an emit, for the child: a spout's tuples are routed later."""
     targets = context.wiring.targets.get(message.stream, {})
     return tuple(task for target in targets for task in context.component_tasks(target))

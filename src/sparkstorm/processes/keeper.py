@@ -1,12 +1,12 @@
 r"""The keeper: a small program that owns the kept processes of one run on one node.
 
-It is started on demand by the first worker that needs it (:mod:`sparkstorm.processes.client`), and
-listens on a Unix socket in a folder that only its user may enter. It belongs to *owners*: the
-processes (an executor's JVM, a driver) that workers name when they attach. It ends, and ends its
-children, when all owners have ended, when it is told to, or upon a signal.
+The first worker with a kept process starts the keeper (:mod:`sparkstorm.processes.client`). The
+keeper listens on a Unix socket in a folder that only the user may enter. Workers name an *owner*
+when they attach: an executor's JVM, or a driver. The keeper ends its children and itself when all
+owners have ended, upon the order to end, and upon a signal.
 
-Standard library only, and one file: the program is started by its path, without site-packages, so
-that it is there in some 30 ms.
+Standard library only, and one file: workers start the program by path, without site-packages. So
+a start takes some 30 ms.
 
 Messages in both directions: a kind of one byte, the length in four, the payload.
 
@@ -46,21 +46,21 @@ SOCKET: Final = "keeper.sock"
 TOKEN: Final = "token"  # noqa: S105 - a file's name
 CHUNK: Final = 256 * 1024
 MOST_WAITING: Final = 4 * 1024 * 1024
-"""Bytes that may wait for a child or for a worker before the other end is no longer read."""
+"""So many bytes may wait for a child or a worker. Then the keeper stops reading the other end."""
 MOST_UNREAD: Final = 64 * 1024 * 1024
 """Output that a child may write while nobody reads it."""
 MOST_ERRORS: Final = 64 * 1024
-"""Standard error that is kept while nobody reads it: the last of it."""
+"""The keeper keeps the last bytes of standard error while nobody reads."""
 IN_MEMORY: Final = 8 * 1024 * 1024
 LOOK_SECS: Final = 0.25
 GRACE_SECS: Final = 2.0
-"""So long a child may take to end by itself when its standard input is closed."""
+"""How long a child may take to end after its standard input is closed."""
 
 
 class Journal:
-    """Output of a child since the running batch began; long ones are spooled to the disk.
+    """Output of a child since the running batch began; long output is spooled to the disk.
 
-    A run of the batch that does not count has read some of it: the next run gets that again.
+    A run of the batch may have read some output and not count: the next run reads the same again.
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class Journal:
         self.size += len(data)
 
     def begin(self, batch: int) -> None:
-        """Start an attachment: forget what earlier batches read, unless it is the same batch."""
+        """Start an attachment. A new batch forgets output that earlier batches read."""
         if batch != self.batch:
             rest = self._read(self.consumed, self.size - self.consumed)
             self._file.close()
@@ -142,7 +142,7 @@ class Child:
                 keeper.select(pipe, selectors.EVENT_READ, self.read, name_of_pipe)
 
     def read(self, which: str) -> None:
-        """Take in output, or the end of it."""
+        """Take in output, or its end."""
         pipe = self.pipes[which]
         if pipe is None:  # another event of the same moment has closed it
             return
@@ -163,7 +163,7 @@ class Child:
                 del self.errors[:-MOST_ERRORS]
 
     def write(self) -> None:
-        """Write what waits for the child, as far as its pipe takes it."""
+        """Write waiting bytes to the child, as far as the pipe takes them."""
         pipe = self.pipes["in"]
         if pipe is None:
             self.inbox.clear()
@@ -206,9 +206,9 @@ class Child:
             self.worker.pass_on(self)
 
     def read_rest(self) -> None:
-        """The process has ended: read what its pipes still hold, and no more.
+        """Read the rest of the pipes of an ended process, and wait for no more.
 
-        A grandchild may hold them open for ever.
+        A grandchild may hold the pipes open for ever.
         """
         for which in ("out", "err"):
             for _ in range(1024):
@@ -223,7 +223,7 @@ class Child:
         self.kill_group(signal.SIGKILL)
 
     def kill_group(self, number: int) -> None:
-        """Signal the process and whatever it has started."""
+        """Signal the process and its descendants."""
         with contextlib.suppress(OSError):
             os.killpg(self.process.pid, number)
 
@@ -258,7 +258,7 @@ class Worker:
         self.send(kind, json.dumps(fields).encode())
 
     def pass_on(self, child: Child) -> None:
-        """Send what the child has written, as far as the worker keeps up."""
+        """Send the child's output, as far as the worker keeps up."""
         if child.errors:
             self.send(b"R", bytes(child.errors))
             child.errors.clear()
@@ -292,7 +292,7 @@ class Worker:
             self.keeper.handle(self, kind, payload)
 
     def settle(self) -> None:
-        """Write what waits; read on only if the child keeps up."""
+        """Write waiting bytes; read on only if the child keeps up."""
         try:
             while self.waiting:
                 del self.waiting[: self.sock.send(self.waiting[:CHUNK])]
@@ -341,7 +341,7 @@ class Keeper:
         self.prctl = _prctl()
 
     def before_exec(self) -> None:
-        """In the child: die with the keeper, however that ends; take signals as usual."""
+        """In the child: die with the keeper, however the keeper ends; take signals as usual."""
         if self.prctl is not None:
             self.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
         signal.set_wakeup_fd(-1)
@@ -349,7 +349,7 @@ class Keeper:
             signal.signal(number, signal.SIG_DFL)
 
     def select(self, file: Any, events: int, *call: Any) -> None:
-        """Watch a file; nothing happens if it is watched for that already."""
+        """Watch a file; a second call with the same events changes nothing."""
         try:
             key = self.selector.get_key(file)
         except (KeyError, ValueError):
@@ -370,7 +370,7 @@ class Keeper:
             self.workers.append(Worker(self, sock))
 
     def handle(self, worker: Worker, kind: bytes, payload: bytes) -> None:
-        """Do what a worker asks for."""
+        """Do what a worker requests."""
         child = worker.child
         if kind in (b"A", b"E"):
             request = json.loads(payload)
@@ -425,13 +425,13 @@ class Keeper:
         )
 
     def drop(self, child: Child) -> None:
-        """End a child and forget it."""
+        """End and forget a child."""
         child.kill()
         if self.children.get(child.name) is child:
             del self.children[child.name]
 
     def settle(self) -> None:
-        """Move bytes on, and let go what is gone."""
+        """Move bytes on, and drop ended children and closed connections."""
         for child in list(self.children.values()):
             child.settle()
         for worker in list(self.workers):
@@ -444,7 +444,7 @@ class Keeper:
                     self.drop(worker.child)  # nobody knows what was read of its output
 
     def has_owner(self) -> bool:
-        """Whether anybody lives for whom the children run."""
+        """Whether an owner of the children lives."""
         for pid, started in list(self.owners.items()):
             if start_of(pid) != started or not started:
                 del self.owners[pid]
@@ -466,7 +466,7 @@ class Keeper:
                     break
 
     def close(self) -> None:
-        """End all children: their input ends, then they get a little time, then they are killed."""
+        """End all children: close the inputs, wait a little, then kill."""
         self.listener.close()
         for child in self.children.values():
             child.close_pipe("in")
@@ -490,12 +490,12 @@ class Keeper:
 
 
 def spool() -> IO[bytes]:
-    """Return a temporary file that goes to the disk when it grows."""
+    """Return a temporary file that moves to the disk as it grows."""
     return tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)
 
 
 def start_of(pid: int) -> str:
-    """When a process started, as the system counts it; empty if there is none, or a dead one."""
+    """When a process started, in the system's own count; empty if no such process lives."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rpartition(")")[2].split()
@@ -521,7 +521,7 @@ def _prctl() -> Any:
 
 
 def main() -> None:
-    """Run the keeper of the folder that the command line names, apart from whoever started it."""
+    """Run the keeper of the folder on the command line, detached from the starting worker."""
     folder = sys.argv[1]
     keeper = Keeper(folder)
     if os.fork():

@@ -1,4 +1,4 @@
-"""For whom kept processes run: the process that ends when a node's part of the run has ended."""
+"""The owner of kept processes: the process that ends with the node's part of the run."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ __all__ = ["owner_of_worker"]
 def owner_of_worker() -> int:
     """Return the executor's JVM: Spark's daemon, its child, forked this worker.
 
-    Without a daemon the JVM is the parent itself. Where none is found, return this process.
+    Without a daemon the JVM is the parent itself. Without a JVM, return this process.
     """
     parent = os.getppid()
     before, name = _parent_and_name(parent)
@@ -20,7 +20,7 @@ def owner_of_worker() -> int:
 
 
 def _parent_and_name(pid: int) -> tuple[int, str]:
-    """A process's parent and its program's name; 0 and nothing if that cannot be told."""
+    """Return a process's parent and program; 0 and an empty text if the system does not tell."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -30,7 +30,7 @@ def _parent_and_name(pid: int) -> tuple[int, str]:
 
 
 def _asked(pid: int) -> tuple[int, str]:
-    """The same where there is no /proc, on macOS say."""
+    """Ask ``ps``, for systems without /proc such as macOS."""
     found = subprocess.run(  # noqa: S603 - a number, and nothing else
         ["/bin/ps", "-o", "ppid=,comm=", "-p", str(pid)],
         capture_output=True,

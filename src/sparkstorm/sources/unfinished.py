@@ -1,4 +1,4 @@
-"""Unfinished messages: what sources tell people of the messages that have not ended."""
+"""Unfinished messages of sources, as people see them."""
 
 import hashlib
 from collections.abc import Callable, Collection, Hashable, Iterator
@@ -19,13 +19,13 @@ class MessageState(StrEnum):
     """Where an unfinished message is."""
 
     WAITING = "waiting"
-    """Its spout has emitted it; no batch has it yet."""
+    """Emitted by the spout; not yet in a batch."""
     RUNNING = "running"
     """In a batch."""
     OPEN = "open"
-    """Its batch is committed, and a bolt still holds a tuple of it."""
+    """The batch is committed, and a bolt still holds a tuple."""
     RETRY = "retry"
-    """It failed, and waits for its next try."""
+    """Failed, and waiting for the next try."""
 
 
 @final
@@ -34,12 +34,12 @@ class Named:
     """The name of a message in flight.
 
     Attributes:
-        component: its spout.
+        component: the spout.
         task: the spout's task.
         owner: the task as ``component/index``.
         name: the spout's own name for the message, as text.
-        attempt: the number of its attempt.
-        since: when its first attempt began, in seconds since 1970.
+        attempt: the attempt's number.
+        since: when the first attempt began, in seconds since 1970.
     """
 
     component: str
@@ -64,13 +64,13 @@ class Unfinished:
         component: the spout.
         task: the spout's task.
         owner: the task as ``component/index``, by which messages keep their id over restarts.
-        state: where the messages are; those in flight are ``RUNNING``.
-        places: the places of the messages in their load, or wherever they wait.
+        state: where the messages are; messages in flight are ``RUNNING``.
+        places: the messages' places in the load, or in the queue.
         name: returns the spout's own name for the message at a place.
-        attempt: the number of their attempt; of waiting messages, of the next.
-        since: when their first attempt began, in seconds since 1970; 0 if nobody knows.
+        attempt: the attempt's number; while messages wait, the next attempt's.
+        since: when the first attempt began, in seconds since 1970; 0 if unknown.
         first: the root of place 0; None if the messages are in no batch.
-        due: when their next attempt is due, on the clock of the batches.
+        due: when the next attempt is due, on the clock of the batches.
     """
 
     component: str
@@ -92,7 +92,7 @@ class Unfinished:
         return replace(self, places=places, state=state)
 
     def roots(self) -> U64:
-        """Return the roots of messages in flight; nothing for others."""
+        """Return the roots of messages in flight; nothing for other messages."""
         if self.first is None:
             return np.empty(0, np.uint64)
         return self.places.astype(np.uint64) + np.uint64(self.first)
@@ -102,11 +102,11 @@ class Messages(Protocol):
     """Names the messages of one source, for people; any thread may ask."""
 
     def unfinished(self) -> Iterator[Unfinished]:
-        """Yield the messages that have not ended."""
+        """Yield the unfinished messages."""
         ...
 
     def named(self, roots: U64) -> Iterator[tuple[int, Named]]:
-        """Yield the names of those of some ascending roots that are in flight."""
+        """Yield the names of the roots in flight, among some ascending roots."""
         ...
 
     def hurry(self, ids: Collection[str], now: float) -> int:
@@ -128,7 +128,7 @@ def message_name(name: Hashable) -> str:
 
 
 def message_id(owner: str, name: str) -> str:
-    """Return the id of a message: the same in all of its attempts, and over restarts.
+    """Return the id of a message: the same in all attempts, and over restarts.
 
     >>> message_id("orders/0", "order-7") == message_id("orders/0", "order-7")
     True

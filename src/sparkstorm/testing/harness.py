@@ -9,14 +9,18 @@ from sparkstorm.config import Config
 from sparkstorm.errors import TopologyError
 from sparkstorm.local.runner import LocalRunner
 from sparkstorm.metrics import Statistics
+from sparkstorm.planning.advice import advice_on
 from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.testing.clock import ManualClock
 from sparkstorm.testing.sources import LogSpout
 from sparkstorm.testing.spouts import FixedSpout
 from sparkstorm.testing.waiting import wait_until
+from sparkstorm.texts.logs import logger_of
 from sparkstorm.topology.graph import Topology
 
 __all__ = ["Completed", "Emitted", "complete_topology", "with_sources"]
+
+_logger = logger_of(__name__)
 
 _LONGEST_SECS = 30 * 86_400.0
 """How long nothing may happen, by the clock, before the messages are left as they are."""
@@ -83,6 +87,8 @@ def complete_topology(
         clock=clock,
         on_tap=on_tap,
     ) as runner:
+        for advice in advice_on(runner.plan):  # a test is where an author first sees wrong counts
+            _logger.warning("%s", advice)
         if isinstance(clock, ManualClock):
             _run_by(clock, runner)
         else:

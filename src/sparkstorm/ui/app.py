@@ -39,8 +39,8 @@ def make_app(
 
     Args:
         registry: knows the running topologies.
-        token: whoever has it may look and steer; None lets everybody in who reaches loopback.
-        hosts: names under which the page may be opened, besides loopback's.
+        token: lets its holder look and steer; None lets in everybody who reaches loopback.
+        hosts: more names of this server, besides loopback's.
         clock: the time; tests pass a manual one.
     """
     clock = clock or SystemClock()
@@ -86,7 +86,7 @@ def _refused(request: Request, error: Exception) -> Answer:
 
 
 def _unread(request: Request, error: Exception) -> Answer:
-    """Answer a request that leads nowhere or cannot be read, in the same shape as all others."""
+    """Answer a request without a route, or an unreadable request, in the shape of all answers."""
     if not isinstance(error, HTTPException):
         raise error
     title = HTTPStatus(error.status_code).phrase

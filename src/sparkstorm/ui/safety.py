@@ -1,9 +1,9 @@
 """Safety: who may ask, from where, and what a page may do in a browser.
 
-A page on loopback is open to any site that the user's browser visits, unless its requests are told
-apart. Three checks do so: the host's name must be ours (a foreign name that was rebound to loopback
-is refused), an order must come from our own page (``Origin``), and beyond loopback a token is
-needed. The token is exchanged for a cookie that only the same site may send.
+Without checks, any site in the user's browser could use a page on loopback. So three checks guard
+each request: the host must be one of the server's names, never a foreign name rebound to loopback;
+an order must come from the server's own page (``Origin``); and beyond loopback a token is needed.
+The server exchanges the token for a cookie that only the same site may send.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""Nothing inline, nothing from elsewhere: a text that became markup could still do nothing."""
+"""Nothing inline, and nothing from other sites: text that became markup could still do nothing."""
 
 _HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -43,7 +43,7 @@ _HEADERS = {
 _SESSION_SECS = 7 * 86_400
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _OPEN = ("/livez", "/login", "/static/")
-"""These need no token: they tell nothing of any topology."""
+"""Paths without a token: they tell nothing of any topology."""
 
 
 def is_loopback(host: str) -> bool:
@@ -63,7 +63,7 @@ def is_loopback(host: str) -> bool:
 @final
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The token, and the sessions that it opens; they end with this process.
+    """The token, and its sessions, which end with this process.
 
     Attributes:
         token: the secret that opens a session.
@@ -178,7 +178,7 @@ class Gate:
 
 
 def opened(keys: Keys, host: str, then: str) -> Response:
-    """Return an answer that opens a session, and leads to a page of ours."""
+    """Return an answer that opens a session, and leads to a page of this server."""
     response = RedirectResponse(then, 303)
     response.set_cookie(
         cookie_name(host),
@@ -215,7 +215,7 @@ def _cookie(headers: Headers, name: str) -> str:
 
 
 def _is_same_origin(headers: Headers, host: str) -> bool:
-    """Return whether an order comes from our own page, or from no browser at all."""
+    """Return whether an order comes from this server's page, or from no browser at all."""
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = headers.get("origin")

@@ -232,6 +232,7 @@ def test_timestamps_may_be_datetimes(run_locally: Any) -> None:
         assert play.emitted("total") == [("a", 3, 2)]
         assert (sorted(feeder.acked), feeder.failed) == ([1, 2], [4])
         assert "'noon' is not a time" in feeder.failures[0].message
+        assert feeder.failures[0].final, "the next try would find the same value"
 
 
 def test_a_window_longer_than_the_timeout_is_refused(run_locally: Any) -> None:
@@ -256,6 +257,18 @@ def test_a_window_longer_than_the_timeout_is_refused(run_locally: Any) -> None:
             {"window": TumblingWindow(3), "timestamp_field": "at", "late_stream": "x"},
             "has the late_stream 'x': declare it",
         ),
+        (
+            {"window": TumblingWindow(3), "timestamp_field": "at", "lag_secs": "3"},
+            "lag_secs is '3': give 0 or more seconds",
+        ),
+        (
+            {"window": TumblingWindow(3), "timestamp_field": "at", "lag_secs": -3},
+            "lag_secs is -3: give 0 or more seconds",
+        ),
+        (
+            {"window": TumblingWindow(3), "timestamp_field": "at", "idle_secs": -1},
+            "idle_secs is -1: give 0 or more seconds, or None",
+        ),
     ],
 )
 def test_attributes_that_do_not_fit_are_refused(attributes: dict[str, Any], fault: str) -> None:
@@ -268,15 +281,18 @@ def test_attributes_that_do_not_fit_are_refused(attributes: dict[str, Any], faul
     ("kind", "arguments"),
     [
         (TumblingWindow, (0,)),
+        (TumblingWindow, ("5s",)),
+        (TumblingWindow, (float("inf"),)),
         (SlidingWindow, (1, 2)),
         (SlidingWindow, (1, 0)),
         (SessionWindow, (-1,)),
+        (SessionWindow, ("30",)),
         (CountWindow, (0,)),
         (CountWindow, (2, 3)),
         (CountWindow, (2, 0)),
     ],
 )
-def test_windows_that_are_none_are_refused(kind: Any, arguments: tuple[int, ...]) -> None:
+def test_windows_that_are_none_are_refused(kind: Any, arguments: tuple[Any, ...]) -> None:
     """Where they are made."""
     with pytest.raises(TopologyError, match=r"Window\(.*: "):
         kind(*arguments)

@@ -27,6 +27,13 @@ def assignment(*ends: tuple[Partition, int], bounded: bool = False, **limits: An
     return made
 
 
+def restored(made: Assignment) -> Assignment:
+    """The same one under the next driver."""
+    again = Assignment(Limits())
+    again.restore(json.loads(json.dumps(made.snapshot())))
+    return again
+
+
 def stored(offset: int, done: Sequence[Range] = (), topic_id: str = "id") -> Stored:
     return Stored(offset, list(done), topic_id=topic_id)
 
@@ -139,7 +146,53 @@ def test_a_new_topic_of_the_name_is_begun_anew(caplog: pytest.LogCaptureFixture)
     assert new.data["topic_id"] == "other"
     made.finish(new, [(0, 10)])
     assert made.commits() == {A: stored(10, topic_id="other")}
-    assert caplog.messages == ["a/0: it was deleted and made anew"]
+    assert caplog.messages == [
+        "a/0: it was deleted and made anew. The old topic was planned up to the offset 10, and its "
+        "last known end is 10: 0 offsets were not read, nor any that came later"
+    ]
+
+
+def test_unread_offsets_of_a_topic_that_is_made_anew_while_the_driver_is_down_are_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The checkpoint has the last end that was seen: nobody can ask the old topic for it."""
+    made = assignment((A, 100))
+    made.plan(10, 0.0)
+    again = restored(made)
+    again.begin(A, Beginning("other", 0, why="it was made anew"))
+    again.note_ends({A: 7})
+    assert [(one.expired, one.lag) for one in again.statistics()] == [(90, 7)]
+    assert "planned up to the offset 10, and its last known end is 100: 90" in caplog.text
+
+
+def test_a_log_that_is_cut_while_the_driver_is_down_is_counted() -> None:
+    """Its end falls behind the one that the checkpoint has."""
+    made = assignment((A, 100))
+    made.plan(10, 0.0)
+    again = restored(made)
+    again.note_ends({A: 30})
+    assert [(one.expired, one.log_cuts) for one in again.statistics()] == [(70, 1)]
+
+
+def test_a_log_that_is_cut_and_reset_while_the_driver_is_down_is_counted() -> None:
+    """A reset is no reason to forget the end that was known."""
+    made = assignment((A, 100))
+    made.plan(10, 0.0)
+    again = restored(made)
+    again.begin(A, Beginning("id", 4, why="it was reset"))
+    again.note_ends({A: 30})
+    assert [(one.expired, one.log_cuts) for one in again.statistics()] == [(70, 1)]
+
+
+def test_unread_offsets_are_not_gone_when_the_group_was_reset() -> None:
+    """The log is the same one: they are read as ever."""
+    made = assignment((A, 100))
+    made.plan(10, 0.0)
+    again = restored(made)
+    again.begin(A, Beginning("id", 4, why="it was reset"))
+    again.note_ends({A: 100})
+    assert [one.expired for one in again.statistics()] == [0]
+    assert planned(again.plan(1000, 0.0)) == [("a", 4, 100)]
 
 
 def test_what_the_log_no_longer_has_is_counted(caplog: pytest.LogCaptureFixture) -> None:
@@ -225,7 +278,10 @@ def test_a_topic_that_is_away_is_not_read(caplog: pytest.LogCaptureFixture) -> N
     made.note_ends({A: 200, B: 200})
     made.note_there([A])
     assert [s.data["topic"] for s in made.plan(2000, 0.0)] == ["a"]
-    assert caplog.messages == ["b/1 is gone from the cluster: nothing is read from it"]
+    assert caplog.messages == [
+        "b/1 is gone from the cluster: nothing is read from it. It was planned up to the offset "
+        "100, and its last known end is 200 (topic id id)"
+    ]
     made.note_there([A, B])
     for split in splits:
         made.finish(split, [(0, split.count)])
@@ -238,8 +294,7 @@ def test_a_snapshot_goes_on() -> None:
     [split] = made.plan(50, 0.0)
     made.finish(split, [(10, 20)])
     made.note_held({A: CommittedOffset(0, "us")})
-    again = Assignment(Limits())
-    again.restore(json.loads(json.dumps(made.snapshot())))
+    again = restored(made)
     again.note_ends({A: 100})
     assert again.commits() == {A: stored(0, [(10, 20)])}
     assert planned(again.plan(50, 0.0)) == [("a", 50, 100)]
@@ -252,8 +307,7 @@ def test_lost_offsets_stay_counted_under_the_next_driver() -> None:
     """The driver that noticed may die before anybody has asked it."""
     made = assignment((A, 100))
     made.begin(A, Beginning("id", 40, skipped=40, cut=True))
-    again = Assignment(Limits())
-    again.restore(json.loads(json.dumps(made.snapshot())))
+    again = restored(made)
     assert [one.expired for one in made.statistics()] == [140]
     assert [one.expired for one in again.statistics()] == [140]
 

@@ -89,7 +89,8 @@ def test_new_partitions_begin_where_the_user_says_and_later_ones_at_their_start(
     cluster.given["a"] = ("1", [(3, 10), (2, 5)])
     watch.look()
     [news] = watch.take({A: 10})
-    assert news.begun == {B: Beginning("1", 2)}
+    why = "it begins at 2: 2 offsets were gone before they were read"
+    assert news.begun == {B: Beginning("1", 2, why=why, skipped=2)}
     assert news.there == frozenset({A, B})
 
 
@@ -126,10 +127,24 @@ def test_another_topic_of_the_name_is_begun_anew() -> None:
     watch.look()
     [news] = watch.take({A: 100})
     assert news.begun[A][:2] == ("2", 0)
-    assert "deleted and made anew" in news.begun[A].why
+    assert "deleted and made anew, the topic id 1 became 2" in news.begun[A].why
     watch.look()
     [news] = watch.take({A: 0})
     assert not news.begun, "once"
+    cluster.given["a"] = ("3", [(40, 50)])
+    watch.look()
+    [news] = watch.take({A: 0})
+    assert (news.begun[A].offset, news.begun[A].skipped) == (40, 40), "no log begins there"
+
+
+def test_a_topic_that_is_made_anew_while_there_is_no_checkpoint_is_told_of() -> None:
+    """The stored progress of the old one is all that is known."""
+    watch = watch_of(Cluster(a=("2", [(0, 3)])), Progress(a=Stored(50, (), "us", "1")))
+    watch.look()
+    [news] = watch.take({})
+    assert news.begun[A][:2] == ("2", 0)
+    assert "the topic id 1 became 2" in news.begun[A].why
+    assert "The stored progress 50 is all that is known of the old topic" in news.begun[A].why
 
 
 def test_a_new_topic_that_does_not_say_yet_where_it_begins_is_waited_for() -> None:
@@ -226,7 +241,10 @@ def test_a_log_that_was_cut_and_has_grown_again() -> None:
     cluster.cut = {A: 70}
     watch.take({A: 60})
     watch.look()
-    assert not watch.take({A: 60})[0].begun, "what is planned is still there"
+    [news] = watch.take({A: 60})
+    assert (news.begun, news.cuts, news.ends) == ({}, {A: 70}, {A: 120}), "the planned is there"
+    watch.look()
+    assert not watch.take({A: 60})[0].cuts, "once"
 
 
 def test_a_log_that_gets_shorter_may_be_an_error() -> None:
@@ -273,6 +291,7 @@ OURS, BARE = CommittedOffset(50, "us"), CommittedOffset(50, "us", bare=True)
         (Stored(50, run="us"), OURS, True),
         (Stored(58, run="us"), OURS, True),  # the driver died before it could say so
         (Stored(50, run="us"), None, True),
+        (Stored(999, run="us"), OURS, True),  # for the topic before, which was being deleted
         (Stored(50), OURS, False),  # a tool leaves no text
         (Stored(7), OURS, False),
         (Stored(7, run="they"), OURS, False),
@@ -314,7 +333,7 @@ def test_a_reset_is_followed_or_ignored(caplog: pytest.LogCaptureFixture) -> Non
     assert (begun.offset, begun.held, begun.why) == (
         7,
         CommittedOffset(7, ""),
-        "it was reset: going on at 7",
+        "it was reset: going on at 7, and not at 40",
     )
     watch.close()
     watch = restored("ignore", Stored(7), Known("1", 60, 40, OURS))

@@ -1,11 +1,15 @@
 """The read stage: one bad message fails alone, and what is not there is missed."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sparkstorm import (
     EXPIRED,
@@ -32,8 +36,9 @@ from sparkstorm.packets.load import Load
 from sparkstorm.packets.packet import Body, Kind, Packet, PacketWriter
 from sparkstorm.planning.passes import make_plan
 from sparkstorm.planning.plan import Plan
-from sparkstorm.streams import Field, Outputs
+from sparkstorm.streams import Field, Outputs, declare
 from sparkstorm.tasks.reading.loads import read_loads
+from sparkstorm.tasks.reading.splits import read_split
 from sparkstorm.tasks.report import Report
 from sparkstorm.topology.grouping import Custom, FieldsGrouping, Grouping, Shuffle
 from sparkstorm.verdicts import Failure, Reason
@@ -172,6 +177,7 @@ def test_a_message_that_cannot_be_routed_fails_alone(
     assert found == {FIRST + n: value for n, value in enumerate(values) if n not in bad}
     assert set(notes) == {FIRST + n for n in bad}
     assert {note.reason for note in notes.values()} == {Reason.ERROR}
+    assert all(note.final for note in notes.values()), "the next try would end alike"
     assert not entries, "nothing completes that was not sent"
     assert report.metrics.emitted == 2
     assert all("a message cannot be sent" in line.text for line in report.lines)
@@ -202,6 +208,7 @@ def test_a_value_that_does_not_fit_fails_its_message_alone(values: tuple[Any, ..
     assert found == {FIRST: "a", FIRST + 3: "d"}
     assert set(notes) == {FIRST + bad}
     assert "field 'f' is declared string" in notes[FIRST + bad].message
+    assert notes[FIRST + bad].final, "the next try would read the same value"
     assert entries == {FIRST + values.index(None)}
 
 
@@ -408,6 +415,57 @@ def test_one_bad_tuple_fails_its_message_whole() -> None:
     found, notes, _, _ = read(plan, load_of(plan, count=2, split=Split(count=2)))
     assert found == {FIRST + 1: "b"}
     assert set(notes) == {FIRST}
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.integers(-5, 5), st.just("no number")), max_size=12),
+    st.lists(st.integers(0, 12), max_size=4),
+)
+def test_pieces_change_nothing(values: list[Any], cuts: list[int]) -> None:
+    """Another run may get other pieces from its source, and must send the same bytes."""
+    bounds = [0, *sorted(min(cut, len(values)) for cut in cuts), len(values)]
+    pieces = [
+        Messages(positions=range(start, stop), columns={"f": values[start:stop]})
+        for start, stop in pairwise(bounds)
+    ]
+    whole = Messages(positions=range(len(values)), columns={"f": values})
+    sent = []
+    for read_by_source in ([whole], pieces):
+        plan = plan_of(Log(read_by_source, "f long"), Shuffle())
+        load = load_of(plan, count=len(values), split=Split(count=len(values)))
+        sent.append(read_loads(plan, 0, [load], BatchInfo(number=1))[0])
+    assert sent[0] == sent[1]
+
+
+class Text(str):
+    """Text that a weak reference can tell about."""
+
+
+class Endless(Log):
+    """Reads piece after piece, and notes how many texts are alive."""
+
+    def __init__(self) -> None:
+        super().__init__([], "f string")
+        self.alive: list[int] = []
+
+    def read(self, split: Split) -> Iterable[Any]:
+        texts = WeakSet[Text]()
+        for number in range(split.count):
+            yield Messages(positions=[number], columns={"f": [noted(Text(number), texts)]})
+            self.alive.append(len(texts))
+
+
+def noted(text: Text, texts: "WeakSet[Text]") -> Text:
+    texts.add(text)
+    return text
+
+
+def test_typed_values_are_encoded_as_they_come() -> None:
+    """The objects of a whole split would fall out of the processor's caches."""
+    spout = Endless()
+    _, rows, _ = read_split(spout, Split(count=20), declare(spout.outputs)["default"])
+    assert len(rows) == 20
+    assert max(spout.alive) <= 2
 
 
 def test_messages_behind_the_split_are_refused() -> None:

@@ -144,3 +144,23 @@ def test_a_topology_without_ackers_has_nothing_to_wait_for() -> None:
     """Its messages are done when they are emitted."""
     done = complete_topology(wired(Bears(1)), config=ss.Config(acker_executors=0))
     assert sorted(key for key, _ in done.values("bolt")) == ["a", "a", "b"]
+
+
+class Counts(ss.StatefulBolt):
+    """Counts keys in its state."""
+
+    outputs = "key string, count long"
+
+    def execute(self, tup: ss.Tuple) -> None:
+        count = self.state.add(tup["key"])
+        self.collector.emit([tup["key"], count], anchors=tup)
+        self.collector.ack(tup)
+
+
+def test_counts_over_scattered_keys_get_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    """As a run on Spark gives it: a test shows such counts first."""
+    builder = ss.TopologyBuilder()
+    builder.set_spout("rows", IteratorSpout(ROWS, "key string, n long"))
+    builder.set_bolt("counts", Counts(), parallelism=2).shuffle_grouping("rows")
+    complete_topology(builder.create_topology())
+    assert "use fields_grouping" in caplog.text

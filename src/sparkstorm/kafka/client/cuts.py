@@ -1,8 +1,8 @@
 """Logs that were cut and have grown again: the epochs of their leaders tell.
 
-A leader that was not up to date cuts the log when it takes over, and producers fill it up again.
-The end may then lie beyond the one that was known. Each leader has an epoch, and a consumer that
-begins at an offset with the epoch of an earlier leader learns where that leader's records end.
+A new leader that is not up to date cuts the log, and producers fill the log up again. Then the end
+may lie beyond the known end. Each leader has an epoch. A consumer that begins with the epoch of an
+earlier leader learns the end of the earlier leader's records.
 """
 
 import re
@@ -18,13 +18,13 @@ from sparkstorm.kafka.cluster import Cluster, Partition
 __all__ = ["End", "Epochs", "find_cuts"]
 
 _CUT = re.compile(r"truncation.*broker end offset is (\d+)", re.DOTALL)
-"""How librdkafka says that a log was cut: it has no other way."""
+"""librdkafka's only word for a cut log."""
 
 _LOOK_SECS = 0.1
 
 
 class End(NamedTuple):
-    """Where a log ended, and under which leader."""
+    """The end of a log under a leader."""
 
     offset: int
     epoch: int
@@ -32,7 +32,7 @@ class End(NamedTuple):
 
 @final
 class Epochs:
-    """Remembers the furthest end of each log under each leader, until the next leader is looked at.
+    """Remembers the furthest end of each log under each leader, until a look at the next leader.
 
     >>> epochs, p = Epochs(), Partition("t", 0)
     >>> epochs.note(p, 200, 0)
@@ -48,7 +48,7 @@ class Epochs:
         self._suspects: dict[Partition, End] = {}
 
     def note(self, partition: Partition, offset: int, epoch: int | None) -> None:
-        """The log ends there, under this leader; brokers of old tell no epoch."""
+        """Note a log's end under a leader; old brokers tell no epoch."""
         if epoch is None or epoch < 0:
             return
         known = self._ends.get(partition)
@@ -57,17 +57,17 @@ class Epochs:
         self._ends[partition] = End(offset, epoch)
 
     def suspects(self) -> dict[Partition, End]:
-        """Return the ends that were known under earlier leaders."""
+        """Return the known ends under earlier leaders."""
         return dict(self._suspects)
 
     def clear(self, partitions: Collection[Partition]) -> None:
-        """These have been looked at."""
+        """Forget ends after a look."""
         for partition in partitions:
             self._suspects.pop(partition, None)
 
 
 def find_cuts(cluster: Cluster, ends: Mapping[Partition, End]) -> dict[Partition, int]:
-    """Return where logs were cut before ends that they had under earlier leaders.
+    """Return the offsets where logs were cut, before their ends under earlier leaders.
 
     Raises:
         SpoutConnectionError: no answer.
@@ -111,7 +111,7 @@ def _cut_of(event: Any) -> int | None:
 
 
 def _is_answer(error: KafkaError) -> bool:
-    """Whether the log has the offset, or begins or ends elsewhere, which its ends tell anyway."""
+    """Whether an error answers the look: the log has the offset, or ends elsewhere."""
     return error.code() in (
         KafkaError._PARTITION_EOF,  # noqa: SLF001
         KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001

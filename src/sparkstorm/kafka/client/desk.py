@@ -30,7 +30,7 @@ class KafkaDesk:
     """The driver's questions to a cluster, and its commits. Every call may take ``timeout_secs``.
 
     Args:
-        cluster: where.
+        cluster: the Kafka cluster.
         group: the consumer group whose offsets are read and committed.
     """
 
@@ -44,10 +44,10 @@ class KafkaDesk:
             Consumer, cluster, group_id=group, enable_auto_commit=False, auto_offset_reset="error"
         )
         self._refusal: KafkaError | None = None
-        """Why the coordinator does not want us, as the consumer has said."""
+        """The coordinator's reason for a refusal, from the consumer."""
 
     def topic_names(self) -> list[str]:
-        """The names of all topics that we may see.
+        """The names of all visible topics.
 
         Raises:
             SpoutConnectionError: no answer.
@@ -59,7 +59,7 @@ class KafkaDesk:
         return sorted(found)
 
     def topics(self, names: Sequence[str]) -> dict[str, Topic]:
-        """Those of these topics that exist.
+        """The existing topics among these.
 
         Raises:
             SpoutConnectionError: no answer.
@@ -69,7 +69,7 @@ class KafkaDesk:
         return describe(self._admin, names, self._secs, self._troubles)
 
     def starts(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """The first offsets that the logs still have."""
+        """The first offsets of the logs."""
         return self._offsets(partitions, OffsetSpec.earliest())
 
     def ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
@@ -81,10 +81,10 @@ class KafkaDesk:
         return self._offsets(partitions, OffsetSpec.latest(), level=IsolationLevel.READ_UNCOMMITTED)
 
     def cuts(self) -> dict[Partition, int]:
-        """Where logs were cut that had an end further on, and have another leader since.
+        """Where logs were cut by a change of leader.
 
-        Such a log may have grown again beyond the end that was known: only the leaders' epochs
-        tell. Each cut is told once.
+        A cut log may have grown again beyond the known end: only the leaders' epochs tell. Each cut
+        is told once.
 
         Raises:
             SpoutConnectionError: no answer.
@@ -95,16 +95,16 @@ class KafkaDesk:
         return found
 
     def at(self, partitions: Collection[Partition], millis: int) -> dict[Partition, int]:
-        """The first offsets of that time or later; where there are none, the ends."""
+        """The first offsets of a time or later; the ends, if there are no such offsets."""
         found = self._offsets(partitions, OffsetSpec.for_timestamp(millis))
         late = [partition for partition, offset in found.items() if offset < 0]
         return {**found, **self.ends(late)}
 
     def committed(self, partitions: Sequence[Partition]) -> dict[Partition, Committed]:
-        """Return the committed offset and text of each partition that has one.
+        """Return the committed offset and text of each partition, if there is a commit.
 
         Raises:
-            SpoutConnectionError: no answer, or we may not.
+            SpoutConnectionError: no answer, or no permission.
         """
         if not partitions:
             return {}
@@ -159,8 +159,8 @@ class KafkaDesk:
     def _group_error(self, what: str, error: KafkaException) -> SpoutConnectionError:
         """Return the error of a request for the group, with the true cause of a time-out.
 
-        The consumer waits for a coordinator that refuses us, and says in its queue why, once. The
-        consumer has no partitions, so its queue holds no records.
+        After a refusal the consumer goes on waiting. Its queue gets the reason, once, and holds no
+        records, since the consumer has no partitions.
         """
         # never ask an AdminClient about a group: a request that is pending while the coordinator
         # comes back aborts the whole process (librdkafka issue 4605)
@@ -179,7 +179,7 @@ class KafkaDesk:
         *,
         level: IsolationLevel = IsolationLevel.READ_COMMITTED,
     ) -> dict[Partition, int]:
-        """Ask for offsets; a partition that is gone, or has no leader now, is left out."""
+        """Ask for offsets, without partitions that are gone or have no leader now."""
         if not partitions:
             return {}
         wanted = {TopicPartition(p.topic, p.number): spec for p in partitions}

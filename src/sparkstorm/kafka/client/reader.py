@@ -19,8 +19,8 @@ from sparkstorm.kafka.records import Record
 
 __all__ = ["OutOfRangeError", "RangeReader", "shared_reader"]
 
-_AT_ONCE = 10_000
-"""Records taken from librdkafka's queue in one go."""
+_AT_ONCE = 1_000
+"""Records taken from librdkafka's queue in one go: so few stay in the processor's caches."""
 
 _AHEAD = 20_000
 """Records that librdkafka fetches ahead; those behind the end of a range are fetched for nothing.
@@ -62,14 +62,14 @@ class RangeReader:
         self._known: dict[str, tuple[float, str | None]] = {}
         self.lock = threading.Lock()
 
-    def topic_id(self, name: str, expected: str) -> str | None:
-        """The id of the topic of that name, as of the last second; None if there is none.
+    def topic_id(self, name: str, expected: str, *, age_secs: float = 1.0) -> str | None:
+        """The id of the topic of that name, at most so old; None if there is none.
 
         A broker that has just started may know of no topic, so that is asked again for a while.
         Another id than the expected one is always asked for: the topic may just have been made.
         """
         at, known = self._known.get(name, (-1.0, None))
-        if known == expected and time.monotonic() - at < 1.0:
+        if known == expected and time.monotonic() - at < age_secs:
             return known
         if self._admin is None:
             self._admin, self._admin_troubles = make(AdminClient, self._cluster)

@@ -1,4 +1,4 @@
-"""A producer that says of each record what became of it."""
+"""A producer that reports the result of each record."""
 
 import threading
 from collections.abc import Callable
@@ -17,11 +17,11 @@ _WAIT_SECS = 0.1
 
 @final
 class Sender:
-    """A producer that says of each record what became of it; thread-safe.
+    """A producer that reports the result of each record; thread-safe.
 
     Args:
-        cluster: where.
-        properties: more of librdkafka's properties.
+        cluster: the Kafka cluster.
+        properties: more properties of librdkafka.
     """
 
     def __init__(self, cluster: Cluster, **properties: Any) -> None:
@@ -31,7 +31,7 @@ class Sender:
         self._producer, self._troubles = make_producer(cluster, **self._properties)
 
     def send(self, record: Outgoing, on_done: Callable[[str | None], None]) -> None:
-        """Send a record; ``on_done`` hears None or what went wrong, within :meth:`flush`.
+        """Send a record; within :meth:`flush`, ``on_done`` gets None or the error.
 
         Waits if the producer's queue is full.
         """
@@ -55,15 +55,15 @@ class Sender:
                 return
 
     def flush(self, secs: float) -> int:
-        """Wait until every record has its answer; return how many still have none."""
+        """Wait for the answers to all records; return the number of records without an answer."""
         return int(self._producer.flush(secs))
 
     @property
     def trouble(self) -> str:
-        """The last thing that went wrong with the connection."""
+        """The last error of the connection."""
         return self._troubles.last or "no answer"
 
     def _renew(self) -> None:
-        """An idempotent producer that lost its sequence refuses everything from then on."""
+        """Make a new producer: an idempotent producer that lost its sequence sends no more."""
         with self._lock:
             self._producer, self._troubles = make_producer(self._cluster, **self._properties)

@@ -1,4 +1,4 @@
-"""A producer of numbered transactions, each of which happens once."""
+"""A producer of numbered transactions. Each number is committed once."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -37,14 +37,14 @@ _NOT_YET = (
 _ABORT_SECS = 2.0
 _WAIT_SECS = 0.1
 _TOPIC_SECS = 5.0
-"""A topic that is missing may be on its way."""
+"""A new topic may take so long to reach all brokers."""
 
 
 def check_topics(cluster: Cluster, names: Sequence[str]) -> None:
-    """Make sure that topics are there: a record for another would wait until its time is over.
+    """Check that topics exist: a record for a missing topic would wait until the time-out.
 
     Raises:
-        CommitError: one is not, or nobody answers.
+        CommitError: a topic is missing, or no broker answers.
     """
     admin, troubles = make(AdminClient, cluster)
     secs = cluster.timeout_secs
@@ -59,22 +59,22 @@ def check_topics(cluster: Cluster, names: Sequence[str]) -> None:
 
 @final
 class TransactionalSender:
-    """Produces numbered transactions, each of them once, however often it is asked to.
+    """Produces numbered transactions; a repeated call with a number produces nothing.
 
-    The number travels in the transaction itself, as offsets that it commits for a consumer group
-    of the sender's name: ``number + 1`` for partition 0 of each topic.
+    The number travels in the transaction itself, as offsets committed for a consumer group of the
+    sender's name: ``number + 1`` for partition 0 of each topic.
 
-    Making one takes the name over: a sender that had it before is *fenced*, and can commit nothing
-    from then on. What that one had left open is aborted, and what was in doubt is decided.
+    A new sender takes the name over. The brokers *fence* the sender before: it can commit nothing
+    from then on. They abort its open transaction, and decide a transaction in doubt.
 
     Args:
-        cluster: where.
+        cluster: the Kafka cluster.
         name: the transactional id, and the group.
-        topics: those that it may write to.
-        secs: how long a transaction may take; the brokers abort one that takes longer.
+        topics: the topics that the sender may write to.
+        secs: how long a transaction may take; the brokers abort a longer transaction.
 
     Raises:
-        CommitError: no answer in time, or we may not.
+        CommitError: no answer in time, or no permission.
         SupersededError: another sender has taken the name over meanwhile.
     """
 
@@ -91,21 +91,20 @@ class TransactionalSender:
         with self._told("take up the transactions", self._troubles):
             self._producer.init_transactions(secs)
         self.last = -1
-        """The number of the last transaction; -1 if there was none."""
+        """The number of the last transaction; -1 before the first."""
         self._take_up()
 
     def commit(self, number: int, records: Collection[Outgoing]) -> None:
-        """Produce a transaction, unless that one or a later one has happened already.
+        """Produce a transaction, unless its number or a later number is committed already.
 
-        1. the records are sent, and the brokers have answered for each of them
-        2. the number is stored
-        3. all of it becomes visible
+        1. send the records, and wait for the brokers' answers
+        2. store the number
+        3. commit: records and number become visible together
 
-        If it raises, nobody may know whether the transaction happened: make a new sender, which
-        finds out, and ask it.
+        After an error the transaction may have happened or not. Make a new sender: it finds out.
 
         Raises:
-            CommitError: it cannot be produced, and why.
+            CommitError: says why the transaction cannot be produced.
             SupersededError: another sender has taken the name over.
         """
         if number <= self.last:
@@ -127,7 +126,7 @@ class TransactionalSender:
         return f"TransactionalSender({self._name!r}, last={self.last})"
 
     def _take_up(self) -> None:
-        """Find out which transaction was the last one, by whomever."""
+        """Find out the number of the last transaction of any sender of this name."""
         # an AdminClient would do without topics, but crashed when the coordinator was just made
         consumer, troubles = make(
             Consumer, self._cluster, group_id=self._name, isolation_level="read_committed"
@@ -181,20 +180,20 @@ class TransactionalSender:
                 return
 
     def _left(self) -> float:
-        """Seconds that are left of the transaction's time."""
+        """The rest of the transaction's time, in seconds."""
         left = self._began + self._secs - time.monotonic()
         if left <= 0:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
         return left
 
     def _abort(self) -> None:
-        """Let readers not wait for it, if that can be; who has the name next does it, too."""
+        """Abort, so that readers do not wait. The next sender of the name would abort, too."""
         with suppress(KafkaException, SystemError):
             self._producer.abort_transaction(_ABORT_SECS)
 
     @contextmanager
     def _told(self, what: str, troubles: Troubles) -> Iterator[None]:
-        """Around requests: what goes wrong in our words."""
+        """Turn errors of Kafka's client around requests into CommitError and SupersededError."""
         try:
             yield
         except KafkaException as error:

@@ -1,8 +1,8 @@
-"""How clients are made, and what is known when one of them fails.
+"""Making of clients, and the reasons for their failures.
 
-librdkafka retries by itself and mostly stays silent about why; what it tells its error callback is
-kept as :attr:`Troubles.last` and put into our errors. (A refused password, say, is told nowhere
-else.)
+librdkafka retries by itself, mostly without a word. Its error callback gets the reasons: a refused
+password, for example, is told nowhere else. :attr:`Troubles.last` keeps the last reason, for the
+text of errors.
 """
 
 import re
@@ -33,16 +33,16 @@ UNKNOWN_TOPIC = (
 
 
 _VALUES = re.compile(r'(?<=Invalid value) ".*"(?= for)|(?<=beginning at): .*', re.DOTALL)
-"""How librdkafka quotes what it cannot read, which may be a password in the wrong place."""
+"""librdkafka's quotes of unreadable text. The text may be a password in the wrong place."""
 
 
 class RefusedError(SpoutConnectionError):
-    """The cluster does not let us in, or not at this: waiting is of no use."""
+    """The cluster refuses this user, or the operation: waiting is of no use."""
 
 
 @final
 class Troubles:
-    """The last thing that a client's error callback heard, and how to put it into words."""
+    """The last error that a client's error callback got, and its words."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -52,18 +52,18 @@ class Troubles:
         """Lets the client call its callbacks."""
 
     def note(self, error: KafkaError) -> None:
-        """The callback; ``all brokers down`` tells less than what came before it."""
+        """Keep an error; ``all brokers down`` tells less than the error before."""
         if error.code() != KafkaError._ALL_BROKERS_DOWN or not self.last:  # noqa: SLF001
             self.last = _without_values(error.str())
             self._refused = error.code() in _REFUSALS
 
     def error(self, what: str, cause: object = "") -> SpoutConnectionError:
-        """Return the error of a request that failed."""
+        """Return the error of a failed request."""
         text, refused = self.told(what, cause)
         return (RefusedError if refused else SpoutConnectionError)(text)
 
     def told(self, what: str, cause: object = "") -> tuple[str, bool]:
-        """Put a request that failed into words, and tell whether it was refused for good."""
+        """Put a failed request into words, and tell whether the cluster refused it for good."""
         with suppress(KafkaException):  # what is fatal is raised there once more
             self.serve()
         said = cause.args[0] if isinstance(cause, KafkaException) else cause
@@ -77,7 +77,7 @@ class Troubles:
 def make(
     kind: Callable[[dict[str, Any]], Any], cluster: Cluster, **more: Any
 ) -> tuple[Any, Troubles]:
-    """Make a client; return it with what will go wrong."""
+    """Make a client; return the client and its troubles."""
     troubles = Troubles(cluster)
     properties = {name.replace("_", "."): value for name, value in more.items()}
     try:
@@ -92,5 +92,5 @@ def make(
 
 
 def _without_values(text: str) -> str:
-    """Return what the client says without the values of properties that it quotes."""
+    """Return the client's text without the quoted values of properties."""
     return _VALUES.sub(" (not shown)", text)

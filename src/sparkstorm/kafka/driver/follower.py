@@ -114,8 +114,11 @@ class Follower:
                 self._assignment.note_there(news.there)
             for partition, beginning in news.begun.items():
                 self._assignment.begin(partition, beginning)
+                # until then the group may show offsets of a topic that was made anew
+                self._committed_at = float("-inf")
             for jump in news.jumps:
                 self._assignment.jump(*jump)
+            self._assignment.note_ends(news.cuts, now)
             self._assignment.note_ends(news.ends, now)
         self._assignment.note_held(self._committer.take())
 

@@ -1,7 +1,7 @@
-"""The thread that talks to the cluster for one spout task, so that planning never waits for it.
+"""The thread that asks the cluster for one spout task, so that planning never waits for Kafka.
 
-Each look asks where the partitions end, and now and then which there are and where they begin. The
-task takes up the news (:meth:`Watch.take`) at its next plan. If the cluster is away, the watch says
+Each look asks for the ends of the partitions, and now and then for partitions and beginnings. The
+task takes the news (:meth:`Watch.take`) at its next plan. If the cluster is away, the watch says
 so once, and goes on trying.
 """
 
@@ -30,9 +30,9 @@ __all__ = ["ClusterView", "News", "Watch"]
 
 _LOOK_SECS = 0.1
 _AWAY_SECS = 0.5
-"""The pause after a look that failed."""
+"""The pause after a failed look."""
 _TOPIC_SECS = 5.0
-"""A topic that is missing at the start may be on its way: brokers that start know of none yet."""
+"""How long to wait for a missing topic at the start: starting brokers know no topics yet."""
 _SAY_SECS = 10.0
 """How often waiting for a cluster at the start is mentioned."""
 
@@ -40,18 +40,18 @@ _logger = logger_of("sparkstorm.kafka")
 
 
 class ClusterView(Offsets, Protocol):
-    """A cluster as a watch asks it; see :class:`sparkstorm.kafka.client.desk.KafkaDesk`."""
+    """The cluster of a watch; see :class:`sparkstorm.kafka.client.desk.KafkaDesk`."""
 
     def topic_names(self) -> list[str]:
         """The names of all topics."""
         ...
 
     def topics(self, names: Sequence[str]) -> dict[str, Topic]:
-        """Those of these topics that exist."""
+        """The existing topics among these."""
         ...
 
     def cuts(self) -> dict[Partition, int]:
-        """Where logs were cut that have another leader since; each cut is told once."""
+        """Where logs were cut by a change of leader; each cut is told once."""
         ...
 
     def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
@@ -70,7 +70,9 @@ class News(NamedTuple):
     begun: Mapping[Partition, Beginning] = MappingProxyType({})
     jumps: tuple[Jump, ...] = ()
     there: frozenset[Partition] | None = None
-    """Every partition that there is, if it was looked for."""
+    """All partitions, if the look asked for partitions."""
+    cuts: Mapping[Partition, int] = MappingProxyType({})
+    """Where logs were cut behind what is planned, and have grown again to their ends."""
 
 
 @final
@@ -78,9 +80,9 @@ class Watch:
     """Looks after the partitions of one spout task.
 
     Args:
-        cluster: whom to ask.
+        cluster: answers the looks.
         beginnings: where to begin with partitions.
-        source: what is read.
+        source: the subscribed topics.
         mine: whether a partition belongs to this task.
         refresh_secs: how often to look for new topics and partitions.
     """
@@ -107,7 +109,7 @@ class Watch:
         self._ids: dict[Partition, str] = {}
         self._known: Mapping[Partition, Known] = {}
         self._positions: dict[Partition, int] = {}
-        """Up to where each is planned, or will be begun by news that nobody has taken yet."""
+        """The planned end of each partition, or its beginning in news not yet taken."""
         self._ends: dict[Partition, int] = {}
         self._stable = StableOffsets()
         self._fatal: SparkstormError | None = None
@@ -118,7 +120,7 @@ class Watch:
 
     @property
     def trouble(self) -> str:
-        """The reason why the cluster does not answer; empty if it does."""
+        """The reason why the cluster does not answer; empty while the cluster answers."""
         return self._trouble
 
     @property
@@ -135,12 +137,12 @@ class Watch:
         """Look for the first time, then go on looking on a thread of its own.
 
         Args:
-            known: the partitions that the task goes on with from its checkpoint.
+            known: the partitions in the task's checkpoint.
             patience_secs: how long to wait for a cluster that does not answer.
 
         Raises:
-            SpoutConnectionError: it did not answer, refused us, or lacks a topic that was named.
-            CheckpointError: somebody has reset the stored offsets of such a partition.
+            SpoutConnectionError: the cluster did not answer, refused, or lacks a named topic.
+            CheckpointError: somebody has reset the stored offsets of a known partition.
         """
         self._known = known
         self._ids = {partition: one.topic_id for partition, one in known.items()}
@@ -160,10 +162,10 @@ class Watch:
         self._thread.start()
 
     def take(self, positions: Mapping[Partition, int]) -> list[News]:
-        """Return what was found since the last call; ``positions`` are planned up to there.
+        """Return the findings since the last call; ``positions`` are the planned ends.
 
         Raises:
-            SparkstormError: what no waiting can mend.
+            SparkstormError: waiting cannot mend the trouble.
         """
         if self._fatal is not None:
             raise self._fatal
@@ -173,7 +175,7 @@ class Watch:
         return news
 
     def close(self, secs: float = 5.0, *, in_use: bool = False) -> None:
-        """Stop looking, and close the connections, unless others still use them."""
+        """Stop looking, and close the connections unless others use them."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join(secs)
@@ -200,15 +202,16 @@ class Watch:
         self._looked = time.monotonic()
 
     def _with_cuts(self, news: News) -> News:
-        """Add logs that were cut before what was read, and have grown again meanwhile."""
+        """Add logs that were cut, and have grown again."""
         known = self._positions_beside(news.begun)
-        cuts = {p: cut for p, cut in self._cluster.cuts().items() if cut < known.get(p, 0)}
-        ids = {p: self._topics[p.topic].id for p in cuts}
-        begun = self._beginnings.of_regrown(cuts, ids)
-        return news._replace(begun={**news.begun, **begun}) if begun else news
+        cuts = {p: cut for p, cut in self._cluster.cuts().items() if p in known}
+        read = {p: cut for p, cut in cuts.items() if cut < known[p]}
+        begun = self._beginnings.of_regrown(read, {p: self._topics[p.topic].id for p in read})
+        later = {p: cut for p, cut in cuts.items() if p not in read}
+        return news._replace(begun={**news.begun, **begun}, cuts=later)
 
     def _is_shorter(self, ends: Mapping[Partition, int]) -> bool:
-        """Whether a log ends before what is known of it."""
+        """Whether a log ends before its known end."""
         with self._lock:
             known = dict(self._positions)
         return any(end < max(self._ends.get(p, 0), known.get(p, 0)) for p, end in ends.items())
@@ -216,7 +219,7 @@ class Watch:
     def _check_patience(
         self, error: SpoutConnectionError, waited: float, patience_secs: float
     ) -> None:
-        """Raise an error of the first look if it is not to be waited for any longer."""
+        """Raise an error of the first look after the patience, or if waiting is of no use."""
         if isinstance(error, RefusedError | InvalidOffsetError):
             raise error
         if isinstance(error, _MissingTopicError) and waited > min(_TOPIC_SECS, patience_secs):
@@ -225,10 +228,10 @@ class Watch:
             raise SpoutConnectionError(f"{error}. Gave up after {patience_secs:g} s") from error
 
     def _leave(self, news: News) -> None:
-        """Put news with those that were not taken yet, so that they do not become many."""
+        """Merge news with news not yet taken, so that news do not pile up."""
         with self._lock:
             self._positions.update(_positions_of([news]))
-            if self._news and not news.begun and not news.jumps:
+            if self._news and not (news.begun or news.jumps or news.cuts):
                 last = self._news[-1]
                 there = last.there if news.there is None else news.there
                 self._news[-1] = last._replace(ends={**last.ends, **news.ends}, there=there)
@@ -260,7 +263,7 @@ class Watch:
         self._trouble = what
 
     def _refresh(self) -> News:
-        """Look which topics and partitions there are, and where they begin."""
+        """Look for topics and partitions, and for their beginnings."""
         names = self._source.names or tuple(
             name for name in self._cluster.topic_names() if self._source.picks(name)
         )
@@ -280,11 +283,11 @@ class Watch:
         return News({}, begun, jumps, frozenset(there))
 
     def _begin(self) -> dict[Partition, Beginning]:
-        """Where to begin with partitions that are new, or not what they were."""
+        """Return where to begin with new and changed partitions."""
         ids = {p: self._topics[p.topic].id for p in self._partitions}
         first = self._refreshed is None
         new = {p: ids[p] for p in self._partitions if p not in self._ids}
-        anew = [p for p in self._partitions if self._ids.get(p, ids[p]) != ids[p]]
+        anew = {p: self._ids[p] for p in self._partitions if self._ids.get(p, ids[p]) != ids[p]}
         begun = self._beginnings.of_new(new, first=first)
         begun |= self._beginnings.of_made_anew(anew, ids)
         if first:
@@ -293,14 +296,14 @@ class Watch:
         return begun | self._beginnings.of_cut(self._positions_beside(begun), ids)
 
     def _positions_beside(self, begun: Mapping[Partition, Beginning]) -> dict[Partition, int]:
-        """Up to where the others are planned."""
+        """The planned ends of other partitions."""
         with self._lock:
             known = dict(self._positions)
         return {p: known[p] for p in self._partitions if p in known and p not in begun}
 
 
 def _positions_of(news: Sequence[News]) -> dict[Partition, int]:
-    """Where news make a task go on."""
+    """The places where news let a task go on."""
     found: dict[Partition, int] = {}
     for one in news:
         found.update((p, beginning.offset) for p, beginning in one.begun.items())
@@ -309,4 +312,4 @@ def _positions_of(news: Sequence[News]) -> dict[Partition, int]:
 
 
 class _MissingTopicError(SpoutConnectionError):
-    """A topic that was named is not there."""
+    """A named topic does not exist."""

@@ -1,4 +1,4 @@
-"""Where to begin with partitions: those that are new, and those that are not what they were."""
+"""Where to begin with partitions: new partitions, and partitions whose topic or log has changed."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol, final
@@ -25,14 +25,14 @@ _logger = logger_of("sparkstorm.kafka")
 
 
 class InvalidOffsetError(SpoutConnectionError):
-    """The world is not as the user said: waiting is of no use."""
+    """Stored offsets contradict the user's settings: waiting is of no use."""
 
 
 class Offsets(Protocol):
     """Where the logs of partitions begin and end."""
 
     def starts(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """The first offsets that the logs still have."""
+        """The first offsets of the logs."""
         ...
 
     def ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
@@ -40,7 +40,7 @@ class Offsets(Protocol):
         ...
 
     def at(self, partitions: Collection[Partition], millis: int) -> dict[Partition, int]:
-        """The first offsets of that time or later."""
+        """The first offsets of a time or later."""
         ...
 
 
@@ -48,12 +48,12 @@ class CommittedOffsets(Protocol):
     """The stored progress of partitions (:class:`sparkstorm.kafka.offsets.committer.Committer`)."""
 
     def load(self, ids: Mapping[Partition, str]) -> dict[Partition, Stored]:
-        """Return what is stored, given the id of each partition's topic."""
+        """Return the stored progress, given the id of each partition's topic."""
         ...
 
 
 class Beginning(NamedTuple):
-    """Where to begin with a partition, and why, if that is not where one would expect."""
+    """Where to begin with a partition, and the reason for an unexpected place."""
 
     topic_id: str
     offset: int
@@ -61,41 +61,41 @@ class Beginning(NamedTuple):
     why: str = ""
     skipped: int = 0
     held: CommittedOffset | None = None
-    """The progress that the store holds of the partition, if any."""
+    """The partition's stored progress, if there is any."""
     cut: bool = False
-    """Whether the log was found to end before what was read of it."""
+    """Whether the log ends before the offset read last."""
     regrown: bool = False
     """Whether the log was cut at the offset and has grown again; before it, nothing has changed."""
 
 
 class Known(NamedTuple):
-    """A partition as a checkpoint knows it."""
+    """A partition, as in the checkpoint."""
 
     topic_id: str
     position: int
-    """Up to where it is planned."""
+    """The end of the planned offsets."""
     point: int
-    """Its commit point."""
+    """The commit point."""
     held: CommittedOffset | None
 
 
 class Jump(NamedTuple):
-    """Where to go on with a partition whose next offset is gone."""
+    """Where to go on with a partition after its next offset is gone."""
 
     partition: Partition
     low: int
-    """The first offset that is left."""
+    """The first remaining offset."""
     to: int
 
 
 @final
 class Beginnings:
-    """Says where to begin, as the user wants it, by what the cluster and the store hold.
+    """Says where to begin, by the user's settings, the cluster and the store.
 
     Args:
-        cluster: whom to ask for offsets.
-        progress: what is stored.
-        source: what the user wants.
+        cluster: answers with offsets.
+        progress: the stored progress.
+        source: the user's settings.
         run: the name under which this run stores progress.
     """
 
@@ -108,14 +108,14 @@ class Beginnings:
         self._run = run
 
     def of_new(self, ids: Mapping[Partition, str], *, first: bool) -> dict[Partition, Beginning]:
-        """Partitions that nothing is known of, each with the id of its topic.
+        """Return where to begin with partitions that the checkpoint does not have.
 
         Args:
-            ids: the partitions.
-            first: whether the run has just begun; a partition that comes later is read whole.
+            ids: the partitions, each with the id of its topic.
+            first: whether the run has just begun; a later partition is read whole.
 
         Raises:
-            InvalidOffsetError: there has to be progress, and there is none.
+            InvalidOffsetError: progress is required, and the store has none.
         """
         stored = {} if self._source.force_from_start else self._progress.load(ids)
         fresh = [p for p in ids if p not in stored]
@@ -124,9 +124,13 @@ class Beginnings:
                 f"there is no progress stored for {fresh[0]}, and start is 'committed': choose "
                 f"another start"
             )
-        begun = self._of_fresh(fresh, ids) if first else self._at_earliest(fresh, ids)
-        anew = [p for p, one in stored.items() if one.topic_id not in ("", ids[p])]
-        begun |= self.of_made_anew(anew, ids)
+        begun = self._of_fresh(fresh, ids) if first else self._of_later(fresh, ids)
+        more = ". The stored progress {} is all that is known of the old topic"
+        anew = {p: one.topic_id for p, one in stored.items() if one.topic_id not in ("", ids[p])}
+        begun |= {
+            p: one._replace(why=one.why + more.format(stored[p].offset))
+            for p, one in self.of_made_anew(anew, ids).items()
+        }
         same = {p: one for p, one in stored.items() if p not in anew}
         begun |= self._from_stored(same, ids)
         silent = [p for p in ids if p not in begun]
@@ -135,20 +139,32 @@ class Beginnings:
         return begun
 
     def of_made_anew(
-        self, partitions: Collection[Partition], ids: Mapping[Partition, str]
+        self, known: Mapping[Partition, str], ids: Mapping[Partition, str]
     ) -> dict[Partition, Beginning]:
-        """Partitions of a topic that has the name of the one we know, and is another one."""
-        why = "its topic was deleted and made anew: it is read from its beginning"
-        begun = self._at_earliest(partitions, ids)
-        return {partition: one._replace(why=why) for partition, one in begun.items()}
+        """Return where to begin with partitions of a topic that was deleted and made anew.
+
+        Args:
+            known: the known topic ids.
+            ids: the topic ids now.
+        """
+        begun = self._at_earliest(known, ids)
+        why = (
+            "its topic was deleted and made anew, the topic id {} became {}: it is read from its "
+            "beginning, the offset {}"
+        )
+        return {
+            # every log begins at 0, so what comes before its beginning is gone already
+            p: one._replace(why=why.format(known[p], ids[p], one.offset), skipped=one.offset)
+            for p, one in begun.items()
+        }
 
     def of_restored(
         self, known: Mapping[Partition, Known], ids: Mapping[Partition, str]
     ) -> dict[Partition, Beginning]:
-        """Partitions of the checkpoint whose stored offset somebody has set meanwhile.
+        """Return where to go on with partitions whose stored offset somebody has set.
 
         Raises:
-            CheckpointError: so it is, and the user has not said which of both counts.
+            CheckpointError: an offset was set, and no setting says whether the store counts.
         """
         stored = self._progress.load({p: ids[p] for p in known})
         reset = {p: one for p, one in stored.items() if not is_ours(one, known[p], self._run)}
@@ -171,14 +187,17 @@ class Beginnings:
             return {}
         begun = self._from_stored(reset, ids)
         return {
-            p: one._replace(why=one.why or f"it was reset: going on at {one.offset}")
+            p: one._replace(
+                why=one.why
+                or f"it was reset: going on at {one.offset}, and not at {known[p].point}"
+            )
             for p, one in begun.items()
         }
 
     def of_cut(
         self, positions: Mapping[Partition, int], ids: Mapping[Partition, str]
     ) -> dict[Partition, Beginning]:
-        """Partitions whose logs end before the offset that is read next, if they still do."""
+        """Find partitions whose logs still end before the next offset to read."""
         ends = self._cluster.ends(list(positions))
         starts = self._cluster.starts(list(positions))
         return {
@@ -190,7 +209,7 @@ class Beginnings:
     def of_regrown(
         self, cuts: Mapping[Partition, int], ids: Mapping[Partition, str]
     ) -> dict[Partition, Beginning]:
-        """Partitions whose logs were cut and have grown again: new records have old offsets."""
+        """Find partitions whose logs were cut and grew again: new records have old offsets."""
         for partition, cut in cuts.items():
             if self._source.out_of_range == "fail":
                 raise InvalidOffsetError(
@@ -204,7 +223,7 @@ class Beginnings:
         }
 
     def jumps(self, positions: Mapping[Partition, int]) -> tuple[Jump, ...]:
-        """Partitions whose logs now begin behind the offset that is read next."""
+        """Find partitions whose logs now begin behind the next offset to read."""
         starts = self._cluster.starts(list(positions))
         late = {p: low for p, low in starts.items() if low > positions[p]}
         ends = self._cluster.ends(list(late))
@@ -216,7 +235,7 @@ class Beginnings:
     def _of_fresh(
         self, partitions: Collection[Partition], ids: Mapping[Partition, str]
     ) -> dict[Partition, Beginning]:
-        """Partitions without progress, where the user says."""
+        """Return where to begin with partitions without progress: where the user says."""
         given = {p: at for p in partitions if (at := self._source.given(p)) is not None}
         start: Start = "earliest" if isinstance(self._source.start, Mapping) else self._source.start
         others = self._at(start, [p for p in partitions if p not in given])
@@ -224,6 +243,16 @@ class Beginnings:
         return begun | self._from_stored(
             {p: Stored(at) for p, at in given.items()}, ids, held=False
         )
+
+    def _of_later(
+        self, partitions: Collection[Partition], ids: Mapping[Partition, str]
+    ) -> dict[Partition, Beginning]:
+        """Partitions that came into being while we run: all that they ever held is wanted."""
+        why = "it begins at {0}: {0} offsets were gone before they were read"
+        return {
+            p: one._replace(why=why.format(one.offset), skipped=one.offset) if one.offset else one
+            for p, one in self._at_earliest(partitions, ids).items()
+        }
 
     def _at_earliest(
         self, partitions: Collection[Partition], ids: Mapping[Partition, str]
@@ -238,7 +267,10 @@ class Beginnings:
         *,
         held: bool = True,
     ) -> dict[Partition, Beginning]:
-        """Partitions that go on at an offset, if the log has it and all that was done beyond."""
+        """Return partitions that go on at an offset of the log.
+
+        The log must also have all finished offsets beyond.
+        """
         starts, ends = self._cluster.starts(list(stored)), self._cluster.ends(list(stored))
         begun = {}
         for p in starts.keys() & ends.keys():
@@ -261,7 +293,7 @@ class Beginnings:
         return Beginning(topic_id, to, why=why, skipped=max(0, to - offset))
 
     def _policy(self, partition: Partition, offset: int, low: int, high: int) -> int:
-        """Return where to go on, as the user wants it."""
+        """Return where to go on, by the user's setting."""
         wanted: OutOfRange = self._source.out_of_range
         if wanted == "fail":
             raise InvalidOffsetError(
@@ -283,11 +315,11 @@ class Beginnings:
 
 
 def is_ours(stored: Stored, known: Known, run: str) -> bool:
-    """Whether an offset that is stored is one of this run, or was there when it began.
+    """Whether this run stored an offset, or the offset was there when the run began.
 
-    A driver that dies may have stored more than its checkpoint knows of; the name of the run beside
-    the offset tells. Where a store has no room for the name, an offset of ours lies between the
-    last one that the checkpoint knows of and what has been planned.
+    A dead driver may have stored more than is in its checkpoint; the name of the run beside the
+    offset tells. Where a store has no room for the name, an offset of this run lies between the
+    checkpoint's last stored offset and the end of the planned offsets.
     """
     if stored.run == run:
         return True

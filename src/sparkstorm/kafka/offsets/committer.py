@@ -1,4 +1,4 @@
-"""The thread that stores progress, so that a store that is away stops nothing else."""
+"""The thread that stores progress, so that the topology goes on while the store is away."""
 
 import threading
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from sparkstorm.texts.logs import logger_of
 __all__ = ["Committer"]
 
 _AWAY_SECS = 0.5
-"""The pause after a store did not answer."""
+"""The pause after a store has not answered."""
 
 _logger = logger_of("sparkstorm.kafka")
 
@@ -28,7 +28,7 @@ class Committer:
     def __init__(self, store: ProgressStore) -> None:
         self._store = store
         self._using = threading.Lock()
-        """Held while the store is asked: the thread that looks for partitions loads from it."""
+        """Held during calls of the store: the watch's thread loads from the store, too."""
         self._lock = threading.Lock()
         self._waiting: dict[Partition, Stored] = {}
         self._topics: Mapping[str, Topic] = {}
@@ -42,11 +42,11 @@ class Committer:
 
     @property
     def trouble(self) -> str:
-        """Why progress is not stored at the moment; empty if it is."""
+        """The reason why progress is not stored at the moment; empty without trouble."""
         return self._trouble
 
     def load(self, ids: Mapping[Partition, str]) -> dict[Partition, Stored]:
-        """Return what the store holds of these partitions, each with the id of its topic.
+        """Return the stored progress of partitions, each given with its topic's id.
 
         Raises:
             SpoutConnectionError: the store does not answer.
@@ -55,7 +55,7 @@ class Committer:
             return self._store.load(ids) if ids else {}
 
     def put(self, progress: Mapping[Partition, Stored], topics: Mapping[str, Topic]) -> None:
-        """Store this soon; newer progress of a partition replaces what still waits."""
+        """Store progress soon; newer progress of a partition replaces waiting progress."""
         if not progress:
             return
         with self._lock:
@@ -66,10 +66,10 @@ class Committer:
         self._work.set()
 
     def take(self) -> dict[Partition, CommittedOffset]:
-        """Return what the store has taken since the last call.
+        """Return the progress stored since the last call.
 
         Raises:
-            SparkstormError: no waiting can mend what went wrong.
+            SparkstormError: waiting cannot mend the trouble.
         """
         if self._fatal is not None:
             raise self._fatal
@@ -78,7 +78,7 @@ class Committer:
         return held
 
     def close(self, secs: float = 10.0) -> bool:
-        """Store what still waits, and close the store; return whether the thread has ended."""
+        """Store waiting progress, and close the store; return whether the thread has ended."""
         self._stop.set()
         self._work.set()
         if self._thread.ident:
@@ -90,7 +90,7 @@ class Committer:
         return True
 
     def store(self) -> None:
-        """Store what waits, once.
+        """Store waiting progress, once.
 
         Raises:
             SpoutConnectionError: the store does not answer; nothing is lost.

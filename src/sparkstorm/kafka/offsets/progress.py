@@ -1,16 +1,15 @@
-"""Where one partition stands: the partition manager, without any I/O.
+"""The progress of one partition, without any I/O.
 
-Every offset of the partition is in one of these states, and only ever moves down the list:
+Every offset of the partition is in one of these states, and only moves down the list:
 
     not planned      from ``emitted_to`` on
-    pending          planned, and neither done nor failed: it is in a batch or open after it
-    failed           waits for its next try; holds back the commit point, and nothing else
+    pending          planned, neither done nor failed: in a batch, or open after the batch
+    failed           waits for the next try; holds back the commit point, and nothing else
     done             acked, empty (compacted, aborted, a control record), or given up
 
-The *commit point* is the first offset that is not done: everything before it is. It is computed
-from nothing else (see :func:`commit_point`), whatever order things are done in, and what is done
-beyond it is stored beside it. When a failed message is due again is the engine's business
-(``RetryPolicy``), as it is for every partitioned source.
+The *commit point* is the first offset that is not done. Only done offsets decide on the commit
+point, in any order (see :func:`commit_point`); done offsets beyond are stored beside. The engine's
+``RetryPolicy`` decides when a failed message is due again, as for every partitioned source.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +22,7 @@ __all__ = ["FailedOffset", "PartitionProgress", "commit_point"]
 
 
 def commit_point(begin: int, done: Ranges) -> int:
-    """The offset before which everything is done, if everything before ``begin`` is.
+    """Return the first offset that is not done, if all offsets before ``begin`` are done.
 
     >>> commit_point(3, Ranges([(3, 7), (8, 9)]))
     7
@@ -34,7 +33,7 @@ def commit_point(begin: int, done: Ranges) -> int:
 @final
 @dataclass(frozen=True, slots=True)
 class FailedOffset:
-    """A failed message: how often it failed, in which component, and whether it was ever read."""
+    """A failed message: how often, in which component, and whether a task ever read the message."""
 
     failures: int
     component: str
@@ -47,11 +46,11 @@ class PartitionProgress:
     """The progress of one partition.
 
     Args:
-        start: everything before it is done.
-        done: what is done beyond it, from an earlier run.
-        emitted_to: everything before it has been planned; by default ``start``. What lies between
-            the two and is not done is then owed by whoever planned it.
-        epoch: which life of the topic this is; see :meth:`is_of`.
+        start: all offsets before are done.
+        done: done offsets beyond ``start``, from an earlier run.
+        emitted_to: all offsets before have been planned; by default ``start``. The planner still
+            owes offsets between the two that are not done.
+        epoch: the number of the topic's life; see :meth:`is_of`.
     """
 
     def __init__(
@@ -82,30 +81,30 @@ class PartitionProgress:
 
     @property
     def failed(self) -> int:
-        """How many messages wait for their next try, or are in it."""
+        """How many messages wait for the next try, or are being tried again."""
         return len(self._failed)
 
     @property
     def pending(self) -> int:
-        """How many offsets were planned and are not done; those that failed among them."""
+        """How many planned offsets are not done, failed offsets included."""
         return max(0, self.emitted_to - self._point) - self._done_before(self.emitted_to)
 
     @property
     def oldest(self) -> int | None:
-        """The first offset that was planned and is not done."""
+        """The first planned offset that is not done."""
         return self._point if self._point < self.emitted_to else None
 
     def held(self, offset: int) -> FailedOffset | None:
-        """Why a message is not done although it was tried, or None."""
+        """Return why a tried message is not done, or None."""
         return self._failed.get(offset)
 
     def emit(self, limit: int, end: int, max_uncommitted: int | None = None) -> list[Range]:
-        """Plan up to ``limit`` offsets before ``end``; what is done already is passed over.
+        """Plan up to ``limit`` offsets before ``end``, without done offsets.
 
         Args:
             limit: the most offsets.
             end: where the partition's readable part ends.
-            max_uncommitted: the most offsets between the commit point and the last one planned.
+            max_uncommitted: the most offsets between the commit point and the last planned offset.
         """
         if max_uncommitted is not None:
             end = min(end, self._point + max_uncommitted)
@@ -122,7 +121,7 @@ class PartitionProgress:
         return taken
 
     def finish(self, ranges: Sequence[Range]) -> None:
-        """These are done: acked, empty or given up."""
+        """Note offsets as done: acked, empty or given up."""
         self._done.add(ranges)
         if self._failed:
             for start, stop in ranges:
@@ -130,7 +129,7 @@ class PartitionProgress:
         self._advance()
 
     def fail(self, ranges: Iterable[Range], component: str, message: str, *, seen: bool) -> None:
-        """These are to be tried again; ``seen`` if a bolt had them, so that they do exist."""
+        """Note offsets to try again; ``seen`` if a bolt had the messages, so the records exist."""
         for start, stop in ranges:
             for offset in range(start, stop):
                 if offset >= self._point and offset not in self._done:
@@ -150,7 +149,7 @@ class PartitionProgress:
         return count
 
     def until(self, cut: int, epoch: int) -> "PartitionProgress":
-        """Return the progress of the same log, cut at an offset: what is not done is planned anew.
+        """Return the progress of the same log, cut at an offset. Offsets not done are planned anew.
 
         >>> PartitionProgress(3, [(5, 9)], emitted_to=20).until(7, epoch=1)
         PartitionProgress(commit_to=3, emitted_to=3, failed=0, done_beyond=2)
@@ -159,7 +158,7 @@ class PartitionProgress:
         return PartitionProgress(min(self._point, cut), done, epoch=epoch)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return it as JSON's types, for :meth:`restore`."""
+        """Return the progress as JSON's types, for :meth:`restore`."""
         return {
             "point": self._point,
             "emitted_to": self.emitted_to,
@@ -170,7 +169,7 @@ class PartitionProgress:
 
     @classmethod
     def restore(cls, data: dict[str, Any]) -> "PartitionProgress":
-        """Build it from a :meth:`snapshot`."""
+        """Build a progress from a :meth:`snapshot`."""
         edges = data["done"]
         progress = cls(
             data["point"],

@@ -10,18 +10,18 @@ __all__ = ["CommittedOffset", "ProgressStore", "Saved", "Stored"]
 
 
 class Stored(NamedTuple):
-    """The progress of one partition as it is stored."""
+    """The stored progress of one partition."""
 
     offset: int
     done: Sequence[Range] = ()
     run: str = ""
-    """The run that stored it; empty if another program did, or if nobody can tell."""
+    """The run that stored the offset; empty for another program, or if unknown."""
     topic_id: str = ""
-    """The topic that the offset belongs to, where the store knows."""
+    """The id of the offset's topic, where the store knows."""
 
 
 class CommittedOffset(NamedTuple):
-    """The progress of one partition as a store was last seen to hold it; kept in the checkpoint."""
+    """The progress of one partition last seen in a store; kept in the checkpoint."""
 
     offset: int
     run: str
@@ -30,11 +30,11 @@ class CommittedOffset(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """The fate of progress that was stored."""
+    """The result of storing progress."""
 
     held: Mapping[Partition, CommittedOffset]
     dropped: int = 0
-    """Acks beyond the offsets that found no room."""
+    """Acks beyond the offsets, without room in the store."""
 
 
 class ProgressStore(Protocol):
@@ -45,7 +45,7 @@ class ProgressStore(Protocol):
     """
 
     def load(self, ids: Mapping[Partition, str]) -> dict[Partition, Stored]:
-        """Return what is stored of these partitions, where anything is.
+        """Return the stored progress of these partitions, where there is any.
 
         Args:
             ids: for each partition the id of its topic.
@@ -60,7 +60,7 @@ class ProgressStore(Protocol):
             topics: by name, for the brokers that lead the partitions.
 
         Raises:
-            CheckpointError: another program has stored progress since we did.
+            CheckpointError: another program has stored progress since this run did.
         """
         ...
 

@@ -6,7 +6,14 @@ from typing import Protocol, TypeAlias, final
 from sparkstorm.errors import CheckpointError, SpoutConnectionError
 from sparkstorm.kafka.cluster import Partition, Topic
 from sparkstorm.kafka.offsets.stored import CommittedOffset, Saved, Stored
-from sparkstorm.kafka.offsets.texts import MOST_TEXT, UnfitTextError, author_of, from_text, to_text
+from sparkstorm.kafka.offsets.texts import (
+    MOST_TEXT,
+    OtherTopicError,
+    UnfitTextError,
+    author_of,
+    from_text,
+    to_text,
+)
 from sparkstorm.texts.logs import logger_of
 
 __all__ = ["Committed", "GroupOffsets", "GroupStore", "TextTooLongError"]
@@ -15,20 +22,20 @@ Committed: TypeAlias = tuple[int, str]
 """A committed offset and the text stored with it."""
 
 _MOST_OURS = 8
-"""Commits of one partition that may be at the broker: a lost answer leaves two."""
+"""A partition's possible commits at the broker: a lost answer leaves two."""
 
 _logger = logger_of("sparkstorm.kafka")
 
 
 class TextTooLongError(SpoutConnectionError):
-    """The brokers take the offsets, but no text that long beside them."""
+    """The brokers take the offsets, but refuse the length of the texts."""
 
 
 class GroupOffsets(Protocol):
     """The offsets of a group; see :class:`sparkstorm.kafka.client.desk.KafkaDesk`."""
 
     def committed(self, partitions: Sequence[Partition]) -> dict[Partition, Committed]:
-        """Return what the group has committed, where it has."""
+        """Return the group's committed offsets, where there are any."""
         ...
 
     def commit(self, offsets: Mapping[Partition, Committed]) -> None:
@@ -44,12 +51,12 @@ class GroupOffsets(Protocol):
 class GroupStore:
     """Kafka's consumer group offsets; acks beyond an offset are in its metadata.
 
-    Kafka lets anybody commit for a group without members. So each commit looks first whether the
-    last one is still there: of two runs that commit for one group, the earlier one ends.
+    Kafka lets anybody commit for a group without members. So each commit first checks that the
+    commit before is still there: of two runs for one group, the earlier run ends.
 
     Args:
         desk: the cluster and the group.
-        run: the name of this run, which its restarts keep.
+        run: the name of this run, the same after a restart.
     """
 
     def __init__(self, desk: GroupOffsets, run: str) -> None:
@@ -57,10 +64,10 @@ class GroupStore:
         self._run = run
         self._limit = MOST_TEXT
         self._ours: dict[Partition, list[Committed]] = {}
-        """Our commits that may be at the broker: the last one seen there, and those after it."""
+        """Possible commits of this run at the broker: the last seen, and later commits."""
 
     def load(self, ids: Mapping[Partition, str]) -> dict[Partition, Stored]:
-        """Return what the group has committed."""
+        """Return the group's committed progress."""
         return {
             partition: _read(partition, committed, ids[partition])
             for partition, committed in self._desk.committed(list(ids)).items()
@@ -70,7 +77,7 @@ class GroupStore:
         """Commit the offsets, with texts as long as the brokers allow.
 
         Raises:
-            CheckpointError: somebody else has committed since we did.
+            CheckpointError: somebody else has committed since this run did.
         """
         self._check_unchanged([partition for partition in progress if partition in self._ours])
         while True:
@@ -128,7 +135,7 @@ class GroupStore:
 
 
 def _read(partition: Partition, committed: Committed, topic_id: str) -> Stored:
-    """Read a text; if it is not about this offset, only the offset counts."""
+    """Read a text; if the text is about another offset, only the offset counts."""
     offset, text = committed
     try:
         return from_text(offset, text, topic_id)
@@ -138,7 +145,8 @@ def _read(partition: Partition, committed: Committed, topic_id: str) -> Stored:
             "beyond the offset are processed again",
             *(partition, offset, error),
         )
-        return Stored(offset)
+        # a commit of ours that was late for the deletion of its topic is no reset of the new one
+        return Stored(offset, run=error.run if isinstance(error, OtherTopicError) else "")
 
 
 def _author(committed: Committed) -> str:

@@ -1,7 +1,7 @@
 """The text beside a committed offset: who committed, for which offset of which topic, and the acks.
 
 Other programs copy such texts: MirrorMaker 2 translates an offset and passes the text on. So the
-text names the offset and the topic that it belongs to, and counts for nothing beside any other.
+text names its offset and topic, and counts for nothing beside another offset.
 """
 
 import json
@@ -11,7 +11,14 @@ from typing import Any
 from sparkstorm.kafka.offsets.acks import decode_acks, encode_acks
 from sparkstorm.kafka.offsets.stored import Stored
 
-__all__ = ["MOST_TEXT", "UnfitTextError", "author_of", "from_text", "to_text"]
+__all__ = [
+    "MOST_TEXT",
+    "OtherTopicError",
+    "UnfitTextError",
+    "author_of",
+    "from_text",
+    "to_text",
+]
 
 MOST_TEXT = 4095
 """The room beside an offset at a broker by default, in UTF-16 units, less the client's NUL."""
@@ -21,13 +28,21 @@ _NAMES = ("sparkstorm", "run", "topic", "base", "acks")
 
 
 class UnfitTextError(ValueError):
-    """The text is not about this offset of this topic, or cannot be read."""
+    """The text belongs to another offset or topic, or is unreadable."""
+
+
+class OtherTopicError(UnfitTextError):
+    """The text is about this offset of another topic of the name, as ``run`` has committed it."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__("the text belongs to another topic of that name")
+        self.run = run
 
 
 def to_text(stored: Stored, limit: int = MOST_TEXT) -> tuple[str, int]:
-    """Return the text of a commit, and how many acks beyond the offset found no room in it.
+    """Return the text of a commit, and the number of acks beyond the offset without room.
 
-    The text is empty if not even the rest of it fits into ``limit`` UTF-16 units.
+    The text is empty if not even the part without acks fits into ``limit`` UTF-16 units.
 
     >>> to_text(Stored(7, [(8, 10)], "enrich-1f2e", "Zx-1"))
     ('{"sparkstorm":2,"run":"enrich-1f2e","topic":"Zx-1","base":7,"acks":"bYA"}', 0)
@@ -40,10 +55,11 @@ def to_text(stored: Stored, limit: int = MOST_TEXT) -> tuple[str, int]:
 
 
 def from_text(offset: int, text: str, topic_id: str) -> Stored:
-    """Return the progress that a text and the offset beside it stand for.
+    """Return the progress of a text and its offset.
 
     Raises:
-        UnfitTextError: the text says nothing about this offset of this topic.
+        OtherTopicError: the text is about another topic of the name.
+        UnfitTextError: the text belongs to another offset or topic.
     """
     if not text:
         return Stored(offset)
@@ -51,7 +67,7 @@ def from_text(offset: int, text: str, topic_id: str) -> Stored:
     if data["base"] != offset:
         raise UnfitTextError(f"the text belongs to the offset {data['base']!r}")
     if data["topic"] != topic_id:
-        raise UnfitTextError("the text belongs to another topic of that name")
+        raise OtherTopicError(str(data["run"]))
     try:
         acks = decode_acks(offset, data["acks"])
     except (ValueError, TypeError, AttributeError) as error:
@@ -63,7 +79,7 @@ def author_of(text: str) -> str:
     """Return the run that wrote a text, for whichever offset.
 
     Raises:
-        UnfitTextError: no run of ours did.
+        UnfitTextError: another program wrote the text.
     """
     return str(_frame_of(text)["run"])
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import IllegalArgumentException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
@@ -230,7 +231,11 @@ def check_given(given: SparkSession) -> None:
 
 
 def query_session(given: SparkSession, partitions: int, checkpoint: str) -> SparkSession:
-    """Return a new session for the query, on the given session's context."""
+    """Return a new session for the query, on the given session's context.
+
+    Raises:
+        ConfigError: Spark refuses the value of a setting.
+    """
     missing = [
         f"{key}={value} ({why})"
         for key, (value, why) in CORE_SETTINGS.items()
@@ -243,12 +248,17 @@ def query_session(given: SparkSession, partitions: int, checkpoint: str) -> Spar
             stacklevel=3,
         )
     session = given.newSession()  # so that the settings are not those of the user's own queries
+    try:  # the first look at any setting is when Spark reads all of them
+        settings = session.conf
+    except IllegalArgumentException as error:
+        first = str(error).partition("\n")[0]  # Java's stack follows
+        raise ConfigError(f"Spark refuses a setting: {first}") from error
     for key, value in SQL_SETTINGS.items():
-        session.conf.set(key, value)
-    session.conf.set("spark.sql.shuffle.partitions", str(partitions))
+        settings.set(key, value)
+    settings.set("spark.sql.shuffle.partitions", str(partitions))
     if "://" not in checkpoint or checkpoint.startswith("file:"):
         # Spark's default renames by a process for each file, where Hadoop's native code is missing.
-        session.conf.set("spark.sql.streaming.checkpointFileManagerClass", LOCAL_FILE_MANAGER)
+        settings.set("spark.sql.streaming.checkpointFileManagerClass", LOCAL_FILE_MANAGER)
     return session
 
 

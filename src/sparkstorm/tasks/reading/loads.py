@@ -103,7 +103,9 @@ class _Reader:
             try:
                 sent = self._dispatcher.dispatch(lineage, acked, [read])
             except MisfitError as misfit:
-                bad, whys = read.parents[misfit.rows], map(Misfit, misfit.faults.values())
+                # Final, as for bolts: the same values and grouping fail each further try.
+                whys = [Misfit(why, final=True) for why in misfit.faults.values()]
+                bad = read.parents[misfit.rows]
                 notes += self._misfits(lineage, acked, bad, whys)
                 # The dispatcher sent nothing, so the other rows go in a new call.
                 read = read.take(np.delete(np.arange(len(read)), misfit.rows))

@@ -1,7 +1,8 @@
 """The reading of a split: a partitioned spout's ``read``, held against the plan."""
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,8 +18,15 @@ from sparkstorm.components.spout import (
     Unreadable,
 )
 from sparkstorm.errors import ComponentError, EmitError
-from sparkstorm.packets.columns import ArrowColumn, CoderError, Column, make_column
-from sparkstorm.streams import DEFAULT_STREAM, Stream, values_of
+from sparkstorm.packets.columns import (
+    ArrowColumn,
+    CoderError,
+    Column,
+    ObjectColumn,
+    make_column,
+)
+from sparkstorm.packets.fitting import joined
+from sparkstorm.streams import DEFAULT_STREAM, Field, Stream, values_of
 from sparkstorm.texts.showing import shown
 from sparkstorm.texts.user_errors import is_of_value, message_of, reason_of
 from sparkstorm.verdicts import Reason
@@ -37,17 +45,32 @@ class Misfit(NamedTuple):
 Gathered: TypeAlias = tuple[dict[str, Column], NDArray[np.int64], dict[int, Misfit]]
 """Columns, the position of each row, and the misfits by position."""
 
+
+class _Encoded(NamedTuple):
+    """A piece of messages, with arrays for the fields whose values fit their types."""
+
+    rows: NDArray[np.int64]
+    columns: dict[str, Column]
+    unfit: Mapping[int, Expired | Unreadable]
+
+
+_NO_ROWS = np.empty(0, np.int64)
+
 _GONE = Misfit("the source no longer has the message", Reason.EXPIRED, final=True)
 
 
 def read_split(spout: PartitionedSpout, split: Split, stream: Stream) -> Gathered:
     """Read a split; return the columns of the wanted positions, numbered from 0."""
-    pieces = list(_pieces_of(spout, split))
-    if pieces and _is_a(pieces[0], pa.RecordBatch):
-        _check_count(split, sum(piece.num_rows for piece in pieces))
-        columns, rows, misfits = _from_batches(pieces, stream)
+    others = _pieces_of(spout, split)
+    first = list(islice(others, 1))
+    pieces = chain(first, others)
+    if first and _is_a(first[0], pa.RecordBatch):
+        batches = list(pieces)
+        _check_count(split, sum(batch.num_rows for batch in batches))
+        columns, rows, misfits = _from_batches(batches, stream)
     else:
-        columns, rows, misfits = _from_messages(_located(split, pieces, stream), stream)
+        located = _located(split, pieces, stream)
+        columns, rows, misfits = _from_messages([_encoded(one, stream) for one in located], stream)
     if split.only is None:
         return columns, rows, misfits
     number = {position: n for n, position in enumerate(split.only)}
@@ -95,45 +118,83 @@ def _from_batches(batches: Sequence[pa.RecordBatch], stream: Stream) -> Gathered
     return columns, np.arange(table.num_rows), {}
 
 
-def _from_messages(pieces: Sequence[Messages], stream: Stream) -> Gathered:
+def _encoded(piece: Messages, stream: Stream) -> _Encoded:
+    """Encode the typed fields of messages that have just been read.
+
+    Their objects are still in the processor's caches, and free their memory for the next ones. A
+    field with a value that does not fit waits for :func:`_from_messages`.
+    """
+    columns: dict[str, Column] = {}
+    for field in stream.fields:
+        values = list(piece.columns[field.name])
+        columns[field.name] = ObjectColumn(values)
+        if field.type is not None:
+            with suppress(CoderError):
+                columns[field.name] = make_column(field, values)
+    return _Encoded(np.fromiter(piece.positions, np.int64), columns, piece.unfit)
+
+
+def _from_messages(pieces: Sequence[_Encoded], stream: Stream) -> Gathered:
     unfit = [item for piece in pieces for item in piece.unfit.items()]
     misfits = {p: _GONE if why is EXPIRED else _broken(why) for p, why in unfit}
-    rows = np.fromiter(chain.from_iterable(piece.positions for piece in pieces), np.int64)
-    lists = {
-        name: list(chain.from_iterable(piece.columns[name] for piece in pieces))
-        for name in stream.names
-    }
+    rows = np.concatenate([_NO_ROWS, *(piece.rows for piece in pieces)])
+    read = {name: _joined([piece.columns[name] for piece in pieces]) for name in stream.names}
     while True:
         try:
-            columns = {field.name: make_column(field, lists[field.name]) for field in stream.fields}
+            columns = {field.name: _fitted(field, read[field.name]) for field in stream.fields}
         except CoderError as error:
-            misfits.update((int(rows[row]), Misfit(why)) for row, why in error.faults.items())
+            misfits.update(
+                (int(rows[row]), Misfit(why, final=True)) for row, why in error.faults.items()
+            )
             kept = np.flatnonzero(~np.isin(rows, [*misfits]))
             rows = rows[kept]
-            lists = {name: [v[row] for row in kept.tolist()] for name, v in lists.items()}
+            read = {name: column.take(kept) for name, column in read.items()}
         else:
             return columns, rows, misfits
+
+
+def _joined(columns: Sequence[Column]) -> Column:
+    """Put the columns of all pieces together; in an array if each piece has one."""
+    arrays = [column.array for column in columns if isinstance(column, ArrowColumn)]
+    whole = joined(arrays) if columns and len(arrays) == len(columns) else None
+    if whole is not None:
+        return ArrowColumn(whole)
+    return ObjectColumn(list(chain.from_iterable(column.to_list() for column in columns)))
+
+
+def _fitted(field: Field, column: Column) -> Column:
+    return column if isinstance(column, ArrowColumn) else make_column(field, column.to_list())
 
 
 def _broken(why: object) -> Misfit:
     return Misfit(reason_of(why.why if isinstance(why, Unreadable) else why), final=True)
 
 
-def _located(split: Split, pieces: list[Any], stream: Stream) -> list[Messages]:
-    """Return the messages read, each with its position."""
-    if pieces and _is_a(pieces[0], Messages):
-        most = split.to_read
-        for piece in pieces:
-            if max(piece.positions, default=-1) >= most:
-                raise ComponentError(f"read gave messages behind the {most} that were planned")
-        return pieces
-    _check_count(split, len(pieces))
-    checked = [_check_row(row, stream) for row in pieces]
+def _located(split: Split, pieces: Iterable[Any], stream: Stream) -> Iterator[Messages]:
+    """Yield the messages read, each with its position."""
+    rows, has_positions = [], False
+    for piece in pieces:
+        if not _is_a(piece, Messages):
+            rows.append(piece)
+            continue
+        has_positions = True
+        if max(piece.positions, default=-1) >= split.to_read:
+            most = split.to_read
+            raise ComponentError(f"read gave messages behind the {most} that were planned")
+        yield piece
+    if rows or not has_positions:
+        yield _numbered(split, rows, stream)
+
+
+def _numbered(split: Split, rows: Sequence[Any], stream: Stream) -> Messages:
+    """Number rows that came without positions."""
+    _check_count(split, len(rows))
+    checked = [_check_row(row, stream) for row in rows]
     unfit = {n: row for n, row in enumerate(checked) if isinstance(row, Expired | Unreadable)}
     there = [n for n, row in enumerate(checked) if row is not None and n not in unfit]
     values = list(zip(*(checked[n] for n in there), strict=True)) or [()] * len(stream.names)
     columns = dict(zip(stream.names, values, strict=True))
-    return [Messages(positions=there, columns=columns, unfit=unfit)]
+    return Messages(positions=there, columns=columns, unfit=unfit)
 
 
 def _check_row(row: Any, stream: Stream) -> tuple[Any, ...] | Expired | Unreadable | None:
