@@ -29,6 +29,9 @@ LOCK := $(VENV_LOCK)/bin/uv pip compile --quiet --upgrade --universal --python-v
 # The tiers that need no Java; a folder counts from the day it is there.
 UNIT := $(wildcard tests/unit tests/property tests/plan) tests/test_layers.py src/sparkstorm
 
+# All of it is marked as a sweep, and to import what it needs takes seconds.
+NOT_QUICK := --ignore=tests/unit/ui/test_openapi.py
+
 # What the compiled modules do, to be tested a second time without the compiler's help.
 PLAIN := tests/unit/packets tests/unit/state tests/unit/tasks tests/unit/test_tuples.py \
 	$(addprefix tests/behaviour/bolts/test_, bolts.py held_tuples.py) \
@@ -66,7 +69,7 @@ test: java lint types test-plain ## Run all checks, and all tests but the slow o
 	@$(PYTEST) $(IN_TWO) -m "not slow" $(ARGS)
 
 quick: $(COMPILED) ## Run the short tests of the pure tiers, with few examples, in ten seconds.
-	@HYPOTHESIS_PROFILE=quick $(PYTEST) $(SHARED) -m "not (slow or process or sweep)" $(UNIT) $(ARGS)
+	@HYPOTHESIS_PROFILE=quick $(PYTEST) $(SHARED) -m "not (slow or process or sweep)" $(NOT_QUICK) $(UNIT) $(ARGS)
 
 test-unit: $(COMPILED) ## Run all tests that need no Java, in a minute.
 	@$(PYTEST) $(SHARED) -m "not slow" $(UNIT) $(ARGS)

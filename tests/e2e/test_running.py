@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -42,6 +43,15 @@ topology = builder.create_topology()
 """
 
 
+def answers(page: str) -> bool:
+    """Whether a page is served."""
+    try:
+        urlopen(page).close()  # noqa: S310 - our own server
+    except OSError:
+        return False
+    return True
+
+
 class Shop:
     """``sparkstorm run`` on an endless topology with one stuck message."""
 
@@ -55,6 +65,7 @@ class Shop:
                     *(sys.executable, "-m", "sparkstorm", "run", str(folder / "shop.py")),
                     *("--master", "local[2]", "--checkpoint", str(folder / "checkpoint")),
                     *("-c", "max_retries=1000", "-c", "retry_backoff_max_secs=1"),
+                    *("--ui", "--ui-port", "0"),
                 ],
                 env=self._env,
                 stdout=said,
@@ -67,10 +78,16 @@ class Shop:
         """All that it printed."""
         return self._said.read_text()
 
-    def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def ask(self, *arguments: str, answers: str = "") -> subprocess.CompletedProcess[str]:
         """Run another command."""
-        command = [sys.executable, "-m", "sparkstorm", *arguments]
-        return subprocess.run(command, env=self._env, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            [sys.executable, "-m", "sparkstorm", *arguments],
+            input=answers,
+            env=self._env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def json(self, *arguments: str) -> Any:
         """Return the JSON of another command."""
@@ -129,6 +146,25 @@ def test_a_wrong_name_says_what_runs(shop: Shop) -> None:
     assert "running: shop" in done.stderr
 
 
+def test_the_run_serves_its_own_page(shop: Shop) -> None:
+    """The list has its address, and the run has printed it."""
+    page = shop.json("list")["page"]
+    assert f"page: {page}" in shop.said
+    assert page in shop.ask("list").stdout
+    with urlopen(page) as answer:  # noqa: S310 - our own server
+        assert "order-10" in answer.read().decode()
+
+
+def test_an_unfinished_message_is_debugged(shop: Shop) -> None:
+    """The driver knows the payload and where the topology's file is; it is not disturbed."""
+    done = shop.ask("debug", "order-10", "--running", "shop", answers="p tup['item']\nq\n")
+    assert done.returncode == 0, done.stderr
+    assert "'unknown'" in done.stdout
+    assert "shop.py" in done.stderr
+    assert "KeyError" in done.stderr
+    assert shop.json("messages", "shop", "--name", "order-10")["total"] == 1
+
+
 def test_resting_it_gives_no_new_messages_until_it_is_woken(shop: Shop) -> None:
     def acked() -> int:
         return int(shop.json("status", "shop")["situation"]["acked"])
@@ -143,6 +179,7 @@ def test_resting_it_gives_no_new_messages_until_it_is_woken(shop: Shop) -> None:
 
 def test_z_killed_it_ends_in_good_order(shop: Shop) -> None:
     """Last, by its name: the others need it."""
+    page = shop.json("list")["page"]
     done = shop.ask("kill", "shop", "--wait", "1")
     assert done.returncode == 0, done.stderr
     assert "has ended" in done.stdout
@@ -150,14 +187,17 @@ def test_z_killed_it_ends_in_good_order(shop: Shop) -> None:
     assert "Traceback" not in shop.said
     assert shop.process.returncode == 1, shop.said  # a message was left pending
     assert "no topology runs" in shop.ask("list").stdout
+    assert not answers(page)
 
 
 def test_a_driver_that_was_killed_is_listed_as_dead_with_its_checkpoint(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     try:
-        wait_until(lambda: shop.ask("list", "--json").stdout, secs=180)
+        wait_until(lambda: '"page": "http' in shop.ask("list", "--json").stdout, secs=180)
+        page = shop.json("list")["page"]
         os.killpg(shop.process.pid, signal.SIGKILL)
         shop.process.wait()
+        wait_until(lambda: not answers(page))
         assert shop.json("list")["status"] == "DEAD"
         assert str(tmp_path / "checkpoint") in shop.ask("status", "shop").stderr
     finally:

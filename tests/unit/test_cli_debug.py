@@ -25,6 +25,7 @@ import sparkstorm as ss
 from sparkstorm.checkpoint.files import LocalFiles
 from sparkstorm.cli.main import app
 from sparkstorm.dead_letters import DeadLetter, LetterStore, Unwritable
+from sparkstorm.dead_letters.origin import Origin
 
 TOPOLOGY = """
 import sparkstorm as ss
@@ -514,3 +515,89 @@ def test_a_file_that_is_there_stays(place: Path) -> None:
     assert result.exit_code == 2
     assert re.search("is there already", result.stderr)
     assert path.read_text() == "mine"
+
+
+# --- without naming the topology -----------------------------------------------------------------
+
+
+def bare_debug(place: Path, *args: str | Path, answers: str = "") -> Result:
+    command = ["debug", *map(str, args), "--checkpoint", str(place / "cp")]
+    return CliRunner(env={"COLUMNS": "200"}).invoke(app, command, input=answers)
+
+
+def note_origin(place: Path, **changes: Any) -> Path:
+    """Note the topology's file as a run does; return the note."""
+    facts = {"target": str(place / "topology.py"), "folder": str(place), **changes}
+    Origin.write(Origin(**facts), LetterStore(LocalFiles(place / "cp" / "sparkstorm")))
+    return place / "cp" / "sparkstorm" / "dead-letters" / "topology.json"
+
+
+def test_the_file_of_the_last_run_is_known(place: Path) -> None:
+    """And debug says which file it runs, before it does."""
+    keep(place, letter("parse"))
+    note_origin(place)
+    result = bare_debug(place, "parse", answers="p tup['word']\nq\n")
+    assert result.exit_code == 0, result.output
+    assert "'two'" in result.stdout
+    assert f"loading '{place / 'topology.py'}'" in result.stderr
+
+
+def test_the_arguments_of_the_last_run_are_known(place: Path) -> None:
+    """With an argument, the topology has a shell bolt, in which no debugger stops."""
+    keep(place, letter("shell"))
+    note_origin(place, args=["any"])
+    result = bare_debug(place, "shell")
+    assert result.exit_code == 2
+    assert "is a shell bolt" in result.stderr
+    assert "with the arguments ['any']" in result.stderr
+
+
+def test_a_named_file_wins_over_that_of_the_last_run(place: Path) -> None:
+    keep(place, letter("parse"))
+    note_origin(place, target=str(place / "gone.py"))
+    result = debug(place, "parse", answers="q\n")
+    assert result.exit_code == 0, result.output
+
+
+def test_an_unknown_file_has_to_be_named(place: Path) -> None:
+    keep(place, letter("parse"))
+    result = bare_debug(place, "parse")
+    assert result.exit_code == 2
+    assert "the topology's file is not known" in result.stderr
+
+
+def test_no_file_is_run_that_others_may_have_named(place: Path) -> None:
+    """The message names it, and leaves the choice to people."""
+    keep(place, letter("parse"))
+    (place / "evil.py").write_text(f"open({str(place / 'ran')!r}, 'w').close()\n")
+    note_origin(place, target=str(place / "evil.py")).chmod(0o666)
+    result = bare_debug(place, "parse")
+    assert result.exit_code == 2
+    assert "others may have written that" in result.stderr
+    assert str(place / "evil.py") in result.stderr
+    assert not (place / "ran").exists()
+
+
+def test_secret_arguments_are_not_noted(place: Path) -> None:
+    """So the file, its arguments and its settings have to be named again."""
+    keep(place, letter("parse"))
+    note = note_origin(place, args=["amqp://me:geheim@host/"], settings=["x.password=geheim"])
+    assert "geheim" not in note.read_text()
+    result = bare_debug(place, "parse")
+    assert result.exit_code == 2
+    assert "look secret" in result.stderr
+
+
+def test_a_damaged_note_is_no_note(place: Path) -> None:
+    keep(place, letter("parse"))
+    note = note_origin(place)
+    note.write_bytes(note.read_bytes().replace(b"topology.py", b"topology.px"))
+    assert "is not known" in bare_debug(place, "parse").stderr
+
+
+def test_a_letter_is_found_by_the_spouts_name_for_the_message(place: Path) -> None:
+    keep(place, letter("parse", msg_id=("orders", 0, 42)), letter("wrong", msg_id="order-7"))
+    note_origin(place)
+    result = bare_debug(place, "orders/0/42", answers="q\n")
+    assert result.exit_code == 0, result.output
+    assert "dead letter parse01" in result.stderr

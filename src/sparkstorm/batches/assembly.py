@@ -11,6 +11,7 @@ from sparkstorm.batches.events.ticks import Ticks
 from sparkstorm.batches.fault import Fault
 from sparkstorm.batches.journal import Journal
 from sparkstorm.batches.messages.chronicle import Chronicle
+from sparkstorm.batches.messages.copying import Copier
 from sparkstorm.batches.messages.inquiry import Inquiry
 from sparkstorm.batches.messages.levels import Levels
 from sparkstorm.batches.messages.listing import Listing
@@ -67,7 +68,7 @@ def make_coordinator(
         counts,
         dead_letters,
         Meter(plan, now),
-        Inquiry(sources, chronicle, listing, Levels(plan), clock),
+        Inquiry(sources, chronicle, listing, Levels(plan), clock, Copier(plan, clock)),
         clock.wall,
         tracked=plan.tracked,
     )

@@ -316,7 +316,7 @@ class Coordinator:
             return Pace(
                 polled_secs=now - self._polled,
                 committed_secs=now - self._committed,
-                waiting=self._sources.pending - self._sources.in_flight,
+                waiting=self._sources.waiting,
                 spouts=self._sources.uncalled_secs(now, now - self._polled),
             )
 

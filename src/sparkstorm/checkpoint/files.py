@@ -103,6 +103,14 @@ class LocalFiles:
         path = location.removeprefix("file://").removeprefix("file:")
         return cls(Path(path) / folder, fsync=fsync)
 
+    def is_mine(self, name: str) -> bool:
+        """Whether this user owns a file, and nobody else may write to it."""
+        try:
+            found = (self._folder / name).lstat()
+        except OSError:
+            return False
+        return found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
     def make(self) -> "LocalFiles":
         """Make the folder now, to find out early if it cannot be made.
 

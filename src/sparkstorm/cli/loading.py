@@ -8,6 +8,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import chdir
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -15,13 +16,14 @@ from typing import Any, final
 
 import cloudpickle
 
+from sparkstorm.dead_letters.origin import Origin
 from sparkstorm.errors import SparkstormError, TopologyError
 from sparkstorm.texts.credentials import untold
 from sparkstorm.texts.logs import logger_of
 from sparkstorm.topology.builder import TopologyBuilder
 from sparkstorm.topology.graph import Topology
 
-__all__ = ["Loaded", "load", "load_component", "offer_python_files"]
+__all__ = ["Loaded", "load", "load_again", "load_component", "offer_python_files"]
 
 _logger = logger_of(__name__)
 
@@ -46,6 +48,27 @@ class Loaded:
     settings: Mapping[str, Any] = field(default_factory=dict)
     path: Path | None = None
     expression: str = ""
+
+    def origin(self, target: str, args: Sequence[str], settings: Sequence[str]) -> Origin:
+        """Return how the topology was loaded, so that another command can load it again."""
+        if self.path is not None:
+            _, colon, name = target.partition(":")
+            target = f"{self.path.resolve()}{colon}{name}"
+        return Origin(
+            target=target, args=list(args), settings=list(settings), folder=str(Path.cwd())
+        )
+
+
+def load_again(origin: Origin) -> Loaded:
+    """Load a topology as an earlier command did, from the same working folder.
+
+    Raises:
+        TopologyError: names the file and its fault.
+    """
+    if not Path(origin.folder).is_dir():
+        raise TopologyError(f"the folder {origin.folder!r} of the run is gone: name the topology")
+    with chdir(origin.folder):
+        return load(origin.target, origin.args)
 
 
 def load(target: str, args: Sequence[str] = ()) -> Loaded:

@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 
 from sparkstorm._version import __version__, is_compiled
-from sparkstorm.cli import ui as ui_command
 from sparkstorm.cli.debug.app import EPILOG, debug
 from sparkstorm.cli.edge import edge
 from sparkstorm.cli.letters import app as letters_app
 from sparkstorm.cli.running.app import add_commands
 from sparkstorm.cli.state import app as state_app
 from sparkstorm.cli.terminal import bear_any_text, say
+from sparkstorm.cli.ui.app import ui
 
 __all__ = ["app", "main"]
 
@@ -131,6 +131,19 @@ def run(
             help="How long Ctrl-C or SIGTERM lets pending messages finish.",
         ),
     ] = 60.0,
+    page: Annotated[
+        bool,
+        typer.Option("--ui", help="Serve the web page of the running topology, until it ends."),
+    ] = False,
+    page_port: Annotated[
+        int,
+        typer.Option(
+            "--ui-port",
+            min=0,
+            max=65535,
+            help="The page's port; if it is taken, any free one.",
+        ),
+    ] = 8642,
     conf: Annotated[
         list[str] | None,
         typer.Option(
@@ -185,6 +198,8 @@ def run(
                 verbose=verbose,
                 as_json=as_json,
                 drain_secs=drain_secs,
+                page=page,
+                page_port=page_port,
                 spark=spark_settings(
                     conf or (),
                     packages=packages,
@@ -302,7 +317,7 @@ def postgres_queue_ddl(
 
 
 add_commands(app)
-app.command(epilog="Example: [bold]sparkstorm ui --port 0 --open[/]")(ui_command.ui)
+app.command(epilog="Example: [bold]sparkstorm ui --port 0 --open[/]")(ui)
 app.command(epilog=EPILOG)(debug)
 app.add_typer(letters_app.app)
 app.add_typer(state_app.app)

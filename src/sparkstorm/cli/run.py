@@ -20,6 +20,7 @@ from sparkstorm.cli.screen import Screen, listening
 from sparkstorm.cli.settings import python_files, run_settings
 from sparkstorm.cli.summary import summary_facts, undone
 from sparkstorm.cli.terminal import leave_unread, write_json
+from sparkstorm.cli.ui.own_page import check_extra, own_page
 from sparkstorm.config import Config
 from sparkstorm.dead_letters.letter_queue import find_sink
 from sparkstorm.errors import BatchError, EnvironmentFault, SparkLostError, SparkstormError
@@ -46,6 +47,8 @@ class RunOptions:
     verbose: bool = False
     as_json: bool = False
     drain_secs: float = 60.0
+    page: bool = False
+    page_port: int = 8642
     spark: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -91,6 +94,8 @@ def run_topology(options: RunOptions) -> Code:
 
 def _check(name: str, loaded: Loaded, config: Config, options: RunOptions) -> None:
     topology = loaded.topology
+    if options.page:
+        check_extra()
     check_ahead(topology, options.checkpoint, name=name, config=config, taps=options.taps)
     for spout in topology.spouts:
         find_sink(config.override(dict(spout.settings)).dead_letter_sink)
@@ -172,12 +177,17 @@ def _watch(
         taps=options.taps,
         on_tap=screen.tap,
         on_step=screen.status,
+        origin=loaded.origin(options.target, options.args, options.settings),
     )
     screen.statistics = run.statistics
     with ExitStack() as stack:
         # Stops a run that went wrong; after a good end this does nothing.
         stack.callback(run.stop, drain=False)
         interrupts.drain_first()
+        if options.page:
+            url = stack.enter_context(own_page(name, options.page_port))
+            if url is not None:
+                screen.note("page", url)
         screen.status("running")
         ended = run.wait_until_drained if options.available_now else run.await_termination
         at_end = False

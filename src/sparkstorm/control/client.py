@@ -2,6 +2,7 @@
 
 import json
 import socket
+from functools import cache
 from typing import Any, cast, final, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -75,6 +76,12 @@ class _Remote:
         )
 
 
+@cache
+def _adapter(method: str) -> TypeAdapter[Any]:
+    """Return the form of a method's answer; making one takes longer than the question."""
+    return TypeAdapter(get_type_hints(getattr(Control, method))["return"])
+
+
 def _positional(method: str) -> list[str]:
     function = getattr(Control, method)
     return list(function.__code__.co_varnames[1 : function.__code__.co_argcount])
@@ -86,9 +93,8 @@ def _result(method: str, answer: dict[str, Any]) -> Any:
         if isinstance(kind, type) and issubclass(kind, errors.SparkstormError):
             raise kind(answer["error"])
         raise errors.InternalError(answer["error"])
-    hints = get_type_hints(getattr(Control, method))
     try:
-        return TypeAdapter(hints["return"]).validate_python(answer["result"])
+        return _adapter(method).validate_python(answer["result"])
     except ValidationError as error:
         raise errors.EnvironmentFault(
             f"the driver answers {method!r} in another form: it runs another version of "

@@ -66,6 +66,14 @@ class Control(Protocol):
         """Return a message by its id, or by its name; None if nothing is known of it."""
         ...
 
+    def copy(self, message: str) -> dict[str, Any] | None:
+        """Return an unfinished message, by its id or name, as the JSON of a dead letter.
+
+        None if there is none, or a letter without values if the payload is not known. The source
+        may be read once more.
+        """
+        ...
+
     def lines(
         self,
         *,

@@ -45,6 +45,7 @@ def topology_view(plan: Plan, entry: Entry) -> TopologyView:
         started=entry.holder.since,
         master=entry.master,
         checkpoint=entry.checkpoint,
+        target="" if entry.origin is None else str(entry.origin.get("target", "")),
         guarantee=config.processing_guarantee,
         partitions=plan.partitions,
         ackers=len(plan.ackers),

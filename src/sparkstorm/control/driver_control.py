@@ -206,6 +206,11 @@ class DriverControl:
             attempts=[attempt.view() for attempt in kept.attempts],
         )
 
+    def copy(self, message: str) -> dict[str, Any] | None:
+        """Return an unfinished message as the JSON of a dead letter."""
+        found = self._inquiry.copy(message)
+        return None if found is None else found.to_json()
+
     def lines(
         self,
         *,

@@ -3,7 +3,7 @@
 import hashlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -44,13 +44,17 @@ class Letters:
         topology: the topology's name.
         store: the letters' files.
         clock: the time.
+        acked: returns how many letters of a request were acked, by the request's name.
     """
 
-    def __init__(self, topology: str, store: LetterStore, clock: Clock) -> None:
+    def __init__(
+        self, topology: str, store: LetterStore, clock: Clock, acked: Callable[[str], int]
+    ) -> None:
         self._topology = topology
         self._store = store
         self._box = RequestBox(store)
         self._clock = clock
+        self._acked = acked
         self._asked: list[_Asked] = []
         self._lock = threading.Lock()
         self._looking = threading.Lock()
@@ -106,7 +110,11 @@ class Letters:
         opened = set(self._box.names())
         ids = {letter for one in asked for letter in one.letters}
         left = {letter.id: letter for letter in self._store.letters(ids)}
-        return [_replay_view(one, left, is_open=one.name in opened) for one in asked]
+        # Counted after the look at the files: a letter goes from there before it is counted.
+        return [
+            _replay_view(one, left, self._acked(one.name), is_open=one.name in opened)
+            for one in asked
+        ]
 
     def discard(self, letters: Sequence[str], group: str | None) -> int:
         """Remove letters for good; return how many."""
@@ -228,7 +236,9 @@ def _group_view(name: str, letters: Sequence[DeadLetter]) -> GroupView:
     )
 
 
-def _replay_view(asked: _Asked, left: dict[str, DeadLetter], *, is_open: bool) -> ReplayView:
+def _replay_view(
+    asked: _Asked, left: dict[str, DeadLetter], acked: int, *, is_open: bool
+) -> ReplayView:
     mine = {one: left[one] for one in asked.letters if one in left}
     failed = {
         one: str(letter.failure)
@@ -238,7 +248,8 @@ def _replay_view(asked: _Asked, left: dict[str, DeadLetter], *, is_open: bool) -
     return ReplayView(
         name=asked.name,
         asked=len(asked.letters),
-        acked=len(asked.letters) - len(mine),
+        acked=acked,
+        gone=max(0, len(asked.letters) - len(mine) - acked),
         pending=len(mine) - len(failed),
         left=failed,
     )

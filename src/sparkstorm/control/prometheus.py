@@ -48,7 +48,7 @@ _FAMILIES: dict[str, tuple[Kind, str]] = {
     "sparkstorm_dead_letters_total": ("counter", "Given-up messages that were kept."),
     "sparkstorm_untracked_failed_total": ("counter", "Failed tuples that belong to no message."),
     "sparkstorm_messages_pending": ("gauge", "Messages that are neither acked nor given up."),
-    "sparkstorm_messages_waiting": ("gauge", "Pending messages that wait for a batch or a retry."),
+    "sparkstorm_messages_waiting": ("gauge", "Failed messages that wait for their next attempt."),
     "sparkstorm_oldest_message_age_seconds": ("gauge", "The age of the oldest unfinished message."),
     "sparkstorm_batches_total": ("counter", "Committed batches."),
     "sparkstorm_rollbacks_total": ("counter", "Batches that were rolled back and run again."),

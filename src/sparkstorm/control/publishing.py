@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import final
 
 from sparkstorm.batches.coordinator import Coordinator
@@ -13,6 +14,7 @@ from sparkstorm.control.letters import Letters
 from sparkstorm.control.lines import LastLines
 from sparkstorm.control.registry import Entry, Registry
 from sparkstorm.control.server import ControlServer
+from sparkstorm.dead_letters.origin import Origin
 from sparkstorm.dead_letters.store import LetterStore
 from sparkstorm.errors import EnvironmentFault
 from sparkstorm.planning.plan import Plan
@@ -37,6 +39,7 @@ class Published:
         holder: the driver's process, and the run's id.
         master: where Spark runs.
         checkpoint: the checkpoint's place; empty for a temporary one.
+        origin: how the command line loaded the topology; None if a program has made it.
     """
 
     plan: Plan
@@ -47,6 +50,7 @@ class Published:
     holder: Holder
     master: str = ""
     checkpoint: str = ""
+    origin: Origin | None = None
 
     def entry(self) -> Entry:
         """Return the topology's entry in the registry."""
@@ -55,8 +59,16 @@ class Published:
             name=self.plan.name,
             holder=self.holder,
             master=self.master,
-            checkpoint=self.checkpoint,
+            checkpoint=_absolute(self.checkpoint),
+            origin=None if self.origin is None else self.origin.without_secrets().to_json(),
         )
+
+
+def _absolute(checkpoint: str) -> str:
+    """Return a local folder as a whole path: other commands run in other folders."""
+    if not checkpoint or "://" in checkpoint or checkpoint.startswith("file:"):
+        return checkpoint
+    return str(Path(checkpoint).absolute())
 
 
 @contextmanager
@@ -89,7 +101,8 @@ def published(parts: Published, registry: Registry | None = None) -> Iterator[En
 
 
 def _server(parts: Published, entry: Entry, lines: LastLines) -> ControlServer:
-    letters = Letters(parts.plan.name, parts.store, parts.clock)
+    acked = parts.coordinator.inquiry.acked_letters
+    letters = Letters(parts.plan.name, parts.store, parts.clock, acked)
     control = DriverControl(
         parts.plan, entry, parts.coordinator, parts.run, letters, lines, parts.clock
     )

@@ -10,6 +10,7 @@ import secrets
 import stat
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,7 +41,8 @@ class Entry:
         master: where Spark runs.
         checkpoint: the checkpoint's place; empty for a temporary one.
         socket: where the driver answers.
-        page: the address of its web page; empty if there is none.
+        page: the address of the web page that runs with it; empty if there is none.
+        origin: the JSON of how the command line loaded the topology; None if a program made it.
     """
 
     id: str
@@ -50,6 +52,7 @@ class Entry:
     checkpoint: str = ""
     socket: str = ""
     page: str = ""
+    origin: Mapping[str, Any] | None = None
 
     @property
     def is_dead(self) -> bool:

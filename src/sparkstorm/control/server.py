@@ -25,6 +25,9 @@ METHODS = frozenset(name for name in vars(Control) if not name.startswith("_"))
 _MOST_BYTES = 16 * 1024 * 1024
 """The longest request: values of an edited dead letter."""
 
+_LOOK_SECS = 0.05
+"""How often the server looks whether it is closed: a run's end waits for that."""
+
 _logger = logger_of(__name__)
 
 
@@ -42,7 +45,7 @@ class ControlServer:
         self._server.control = control
         self._thread = threading.Thread(
             target=self._server.serve_forever,
-            kwargs={"poll_interval": 0.2},
+            kwargs={"poll_interval": _LOOK_SECS},
             name="sparkstorm-control",
             daemon=True,
         )

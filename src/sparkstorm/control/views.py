@@ -109,6 +109,7 @@ class TopologyView:
         started: when the run began.
         master: where Spark runs.
         checkpoint: the checkpoint's place; empty for a temporary one.
+        target: the topology's file or module; empty if a program has made it.
         guarantee: ``at-least-once`` or ``exactly-once``.
         partitions: the partitions of the Spark jobs.
         ackers: how many ackers there are; 0 if nothing is tracked.
@@ -131,6 +132,7 @@ class TopologyView:
     message_timeout_secs: float | None
     components: list[ComponentView]
     config: dict[str, Any]
+    target: str = ""
 
 
 # --- how it stands -------------------------------------------------------------------------------
@@ -189,7 +191,8 @@ class SituationView:
         acked: messages whose trees are complete.
         failed: attempts that failed.
         pending: messages in a batch, open after it, or waiting for a retry.
-        waiting: pending messages that wait for a retry.
+        waiting: failed messages that wait for their next attempt; those of a hosted spout are
+            with the spout, and not pending.
         retried: attempts after the first.
         given_up: messages without a further try.
         failures: failed attempts by reason.
@@ -564,6 +567,7 @@ class ReplayView:
         name: the request's name.
         asked: how many letters.
         acked: how many are done, and removed.
+        gone: how many were discarded, or acked by another request, before they were done.
         pending: how many are on their way, or still to be emitted.
         left: refused letters, each with the reason.
     """
@@ -573,3 +577,4 @@ class ReplayView:
     acked: int
     pending: int
     left: dict[str, str] = field(default_factory=dict)
+    gone: int = 0

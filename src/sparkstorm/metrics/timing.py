@@ -43,7 +43,7 @@ class Pace:
         polled_secs: for how long the sources were not asked for messages.
         spouts: for how long each spout was not called; a spout in a long call is not called.
         committed_secs: for how long no batch was committed.
-        waiting: messages that wait for a batch or for a retry.
+        waiting: failed messages that wait for their next attempt.
     """
 
     polled_secs: float

@@ -165,9 +165,13 @@ class Attempts:
         """How many failed messages have not been emitted again."""
         return len(self._left_failed)
 
+    def get(self, msg_id: Hashable) -> FailedMessage | None:
+        """Return a message that has failed before; None for any other."""
+        return self._failed.get(msg_id)
+
     def began(self, msg_id: Hashable) -> float | None:
         """Return when the first attempt of a failed message began; None for any other."""
-        known = self._failed.get(msg_id)
+        known = self.get(msg_id)
         return None if known is None else known.began
 
     def resting(self) -> list[tuple[Hashable, FailedMessage]]:

@@ -84,6 +84,12 @@ class Sources:
         return self._sum(lambda source: source.given_up)
 
     @property
+    def waiting(self) -> int:
+        """Failed messages that wait for their next attempt, wherever they wait."""
+        others: list[Source] = [*self.partitioned.values(), self.replays]
+        return self.left_failed + sum(source.pending - source.in_flight for source in others)
+
+    @property
     def left_failed(self) -> int:
         """Messages that failed and that their hosted spouts have not emitted again."""
         return self._sum(lambda source: source.left_failed)

@@ -4,15 +4,25 @@ import hashlib
 from collections.abc import Callable, Collection, Hashable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol, final
+from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
 
 from sparkstorm.acking.ids import U64
 from sparkstorm.acking.lineage import Indexes
+from sparkstorm.streams import DEFAULT_STREAM
 from sparkstorm.texts.showing import shown
 
-__all__ = ["MessageState", "Messages", "Named", "Unfinished", "message_id", "message_name"]
+__all__ = [
+    "Content",
+    "MessageState",
+    "Messages",
+    "Named",
+    "ReadContent",
+    "Unfinished",
+    "message_id",
+    "message_name",
+]
 
 
 class MessageState(StrEnum):
@@ -26,6 +36,28 @@ class MessageState(StrEnum):
     """The batch is committed, and a bolt still holds a tuple."""
     RETRY = "retry"
     """Failed, and waiting for the next try."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """The payload of a message.
+
+    Attributes:
+        stream: the stream of the emit.
+        values: the values; None if they are not known.
+        direct: the task that ``emit_direct`` picked.
+        note: why the values are not known.
+    """
+
+    stream: str = DEFAULT_STREAM
+    values: tuple[Any, ...] | None = None
+    direct: int | None = None
+    note: str = ""
+
+
+ReadContent: TypeAlias = Callable[[], Content]
+"""Reads a payload, perhaps from the source, which takes a while: called without any lock."""
 
 
 @final
@@ -71,6 +103,7 @@ class Unfinished:
         since: when the first attempt began, in seconds since 1970; 0 if unknown.
         first: the root of place 0; None if the messages are in no batch.
         due: when the next attempt is due, on the clock of the batches.
+        content: returns how to read the payload of the message at a place.
     """
 
     component: str
@@ -83,6 +116,7 @@ class Unfinished:
     since: float = 0.0
     first: int | None = None
     due: float | None = None
+    content: Callable[[int], ReadContent]
 
     def __len__(self) -> int:
         return len(self.places)

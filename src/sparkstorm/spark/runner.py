@@ -20,6 +20,7 @@ from sparkstorm.checkpoint.scratch import remove_abandoned
 from sparkstorm.checkpoint.spark_messages import SparkMessages
 from sparkstorm.config import Config
 from sparkstorm.control.publishing import Published, published
+from sparkstorm.dead_letters.origin import Origin
 from sparkstorm.planning.advice import advice_on
 from sparkstorm.planning.passes import check_name
 from sparkstorm.planning.plan import Plan
@@ -64,6 +65,7 @@ def submit(
     taps: Iterable[str] = (),
     on_tap: Tap | None = None,
     on_step: Callable[[str], None] = _nothing,
+    origin: Origin | None = None,
 ) -> Run:
     """Start a topology on Spark and return the handle of its run.
 
@@ -81,6 +83,7 @@ def submit(
         on_tap: called with (stream, task, tuples) for each committed batch. An error that it
             raises is logged, and the run goes on.
         on_step: called with the name of each step of the start, which takes seconds in all.
+        origin: how ``sparkstorm debug`` finds the topology; the command line gives it.
 
     Raises:
         SparkstormError: a setting, the environment or the checkpoint does not fit; nothing runs.
@@ -124,7 +127,7 @@ def submit(
         check_spark(session, plan)
         # 4. the driver's parts, the spouts and the query
         on_step("opening the spouts and starting the query")
-        run = _start(plan, session, place, parts, fault, on_tap=on_tap)
+        run = _start(plan, session, place, parts, fault, on_tap=on_tap, origin=origin)
         run.own(parts)
         return run
 
@@ -137,6 +140,7 @@ def _start(
     fault: FirstFault,
     *,
     on_tap: Tap | None,
+    origin: Origin | None,
 ) -> Run:
     """Start all parts of a run; ``parts`` stops them in reverse."""
     if plan.committers and not place.lasts:
@@ -172,6 +176,7 @@ def _start(
         spouts.add(task, partial(coordinator.intake_limit, number))
     # 4. the checkpoint is this topology's from now on: nothing that fails above may claim it
     Manifest.of(plan).write(place.files)
+    Origin.write(origin, dead_letters.store)
     # 5. the threads of the spouts: they emit while the query starts, which takes seconds
     parts.callback(end_kept_processes, session, plan, place.lease.run)
     spouts.start()
@@ -198,6 +203,7 @@ def _start(
                 holder=place.lease.me,
                 master=session.sparkContext.master or "",
                 checkpoint=place.where if place.lasts else "",
+                origin=origin,
             )
         )
     )

@@ -257,6 +257,7 @@ def test_messages_are_filtered(wanted: dict[str, Any], names: list[str]) -> None
         assert total == (2 if "limit" in wanted else len(names))
 
 
+@pytest.mark.sweep
 def test_a_million_failures_do_not_fill_the_chronicle() -> None:
     """Only some of those that fail at once are named."""
     lines = [f"bad {number}" for number in range(5_000)]
@@ -266,6 +267,7 @@ def test_a_million_failures_do_not_fill_the_chronicle() -> None:
     assert 100 <= sum(one is not None for one in found) < 5_000
 
 
+@pytest.mark.sweep
 def test_the_chronicle_keeps_the_newest_messages_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -7,10 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -21,10 +21,11 @@ from sparkstorm.control.client import DriverGoneError, connect
 from sparkstorm.control.control import Control
 from sparkstorm.control.publishing import Published, published
 from sparkstorm.control.registry import Entry, Registry
-from sparkstorm.dead_letters import LetterStore
+from sparkstorm.dead_letters import DeadLetter, LetterStore
 from sparkstorm.errors import ConfigError, EnvironmentFault
 from sparkstorm.spouts import ReplayingSpout
 from sparkstorm.testing import LocalRunner, ManualClock
+from tests.tools.steered import Steered, listed
 
 
 class Orders(ReplayingSpout):
@@ -54,32 +55,12 @@ class Price(ss.BasicBolt):
         collector.emit([tup["item"], 7])
 
 
-class Steered:
-    """A local runner as a run that can be steered."""
+class Refuse(ss.BasicBolt):
+    """Refuses a line."""
 
-    def __init__(self, runner: LocalRunner) -> None:
-        self.runner = runner
-        self.status: Literal["ACTIVE", "INACTIVE", "KILLED"] = "ACTIVE"
-        self.stopped: tuple[bool, float] | None = None
-
-    def statistics(self) -> ss.Statistics:
-        return self.runner.statistics()
-
-    def activate(self) -> None:
-        self.status = "ACTIVE"
-
-    def deactivate(self) -> None:
-        self.status = "INACTIVE"
-
-    def pause(self, spout: str, partitions: Collection[str] = ()) -> None:
-        self.runner.pause(spout, partitions)
-
-    def resume(self, spout: str, partitions: Collection[str] = ()) -> None:
-        self.runner.resume(spout, partitions)
-
-    def stop(self, drain: bool = True, timeout: float = 60.0) -> None:
-        self.status = "KILLED"
-        self.stopped = drain, timeout
+    def execute(self, tup: ss.Tuple, collector: ss.BasicCollector) -> None:
+        if "unknown" in tup.values:
+            raise ValueError("unknown")
 
 
 class Shop:
@@ -107,25 +88,21 @@ def shop(
     builder = ss.TopologyBuilder()
     builder.set_spout("orders", Orders(*items))
     builder.set_bolt("price", bolt or Price(), 2).fields_grouping("orders", ["item"])
+    with running(folder, builder, **settings) as here:
+        yield here
+
+
+@contextmanager
+def running(folder: Path, builder: ss.TopologyBuilder, **settings: Any) -> Iterator[Shop]:
     clock, files = ManualClock(), MemoryFiles()
     config = ss.Config.parse({"user": {"api_key": "s3cret-value"}, **settings})
-    with LocalRunner(
-        builder.create_topology(), name="shop", clock=clock, files=files, config=config
-    ) as runner:
-        run = Steered(runner)
-        parts = Published(
-            plan=runner.plan,
-            coordinator=runner.coordinator,
-            run=run,
-            store=LetterStore(files),
-            clock=clock,
-            holder=Holder.here("a1b2", clock.wall()),
-            master="local[2]",
-            checkpoint="/data/shop",
-        )
-        with published(parts, Registry(folder)) as entry:
-            assert entry is not None
-            yield Shop(runner, run, connect(Registry(folder).find("shop")), entry, clock)
+    with (
+        LocalRunner(
+            builder.create_topology(), name="shop", clock=clock, files=files, config=config
+        ) as runner,
+        listed(folder, runner, LetterStore(files), clock) as (run, entry),
+    ):
+        yield Shop(runner, run, connect(Registry(folder).find("shop")), entry, clock)
 
 
 def test_the_topology_is_told_with_its_graph_and_without_secrets(tmp_path: Path) -> None:
@@ -178,6 +155,72 @@ def test_a_stuck_message_is_found_with_its_tree_and_retried(tmp_path: Path) -> N
     assert detail.attempts[0].outcome == "error"
     assert "test_control.py" in detail.attempts[0].frame
     assert "KeyError" in detail.attempts[0].trace
+
+
+def test_an_unfinished_message_is_copied_as_a_letter(tmp_path: Path) -> None:
+    """By its name or its id, with its payload and its failure; nothing is written."""
+    with shop(tmp_path, "tea", "unknown", max_retries=3) as here:
+        here.runner.step()
+        here.runner.plan_batch()
+        (waiting,) = here.control.messages(state="retry").messages
+        by_name, by_id = here.control.copy("order-1"), here.control.copy(waiting.id)
+        assert here.control.letters().total == 0
+        assert here.control.copy("order-0") is None
+    assert by_name is not None
+    assert by_id is not None
+    letter = DeadLetter.from_json(by_name)
+    assert letter.payload == {"order": 1, "item": "unknown"}
+    assert (letter.msg_id, letter.failure.component) == ("order-1", "price")
+    assert "KeyError" in letter.failure.message
+    assert DeadLetter.from_json(by_id).id == letter.id
+
+
+def test_only_failed_messages_wait_for_a_retry(tmp_path: Path) -> None:
+    """Not those that their spout has just emitted."""
+    with shop(tmp_path, "unknown", "tea", max_retries=9) as here:
+        here.runner.ask_spouts()
+        fresh = here.control.situation()
+        here.runner.step()
+        here.runner.plan_batch()
+        failed = here.control.situation()
+    assert (fresh.pending, fresh.waiting) == (2, 0)
+    assert failed.waiting == 1
+
+
+def test_a_message_that_waits_for_its_next_batch_is_still_the_oldest(tmp_path: Path) -> None:
+    """Its age counts from its first attempt, and its payload is known."""
+    with shop(tmp_path, "unknown", *["tea"] * 5, max_retries=9) as here:
+        here.runner.step()
+        here.runner.plan_batch()
+        here.clock.advance(60)
+        (waiting,) = here.control.messages(name="order-0").messages
+        here.control.retry([waiting.id])
+        here.runner.ask_spouts()
+        found = here.control.messages().messages[0]
+        copy = here.control.copy("order-0")
+    assert (found.name, found.state) == ("order-0", "waiting")
+    assert found.age_secs == 60
+    assert copy is not None
+    assert DeadLetter.from_json(copy).payload == {"order": 0, "item": "unknown"}
+
+
+def test_a_message_of_a_partitioned_spout_is_read_once_more(tmp_path: Path) -> None:
+    """The driver has only its offset."""
+    lines = tmp_path / "lines.txt"
+    lines.write_text("tea\nunknown\nmilk\n")
+    builder = ss.TopologyBuilder()
+    builder.set_spout("orders", ss.spouts.LinesSpout(str(lines)))
+    builder.set_bolt("price", Refuse()).shuffle_grouping("orders")
+    with running(tmp_path, builder, max_retries=3) as here:
+        here.runner.step()
+        here.runner.plan_batch()
+        (waiting,) = here.control.messages(state="retry").messages
+        found = here.control.copy(waiting.name)
+    assert found is not None
+    letter = DeadLetter.from_json(found)
+    assert letter.payload is not None
+    assert "unknown" in letter.payload.values()
+    assert letter.failure.component == "price"
 
 
 def test_a_message_that_was_given_up_says_so(tmp_path: Path) -> None:
@@ -266,6 +309,28 @@ def test_a_replay_says_what_did_not_go(tmp_path: Path) -> None:
         (replay,) = here.control.replays()
     assert (replay.asked, replay.acked, replay.pending, len(replay.left)) == (2, 0, 0, 2)
     assert all("KeyError" in why for why in replay.left.values())
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_a_replay_that_was_discarded_does_not_count_as_acked(tmp_path: Path, when: str) -> None:
+    """Neither before the driver has read the request, nor after its replay has failed."""
+    with shop(tmp_path, "unknown", "tea", "unknown", max_retries=0) as here:
+        here.runner.run_until_idle()
+        first, second = here.control.letters().letters
+        here.control.replay(letters=[first.id], values={"order": 0, "item": "tea"})
+        request = here.control.replay(letters=[second.id])
+        if when == "before":
+            here.control.discard(letters=[second.id])
+        here.clock.advance(2)
+        here.runner.run_until_idle()
+        if when == "meanwhile":
+            here.control.discard(letters=[second.id])
+        here.clock.advance(2)
+        here.runner.run_until_idle()
+        discarded, acked = here.control.replays()
+    assert discarded.name == request
+    assert (discarded.acked, discarded.pending, discarded.gone) == (0, 0, 1)
+    assert (acked.acked, acked.pending, acked.gone) == (1, 0, 0)
 
 
 @pytest.mark.parametrize(

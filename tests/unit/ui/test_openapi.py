@@ -11,7 +11,6 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from starlette.testclient import TestClient
 
 from sparkstorm.testing.control import FakeControl, FakeRegistry
 from sparkstorm.ui import make_app
@@ -39,12 +38,3 @@ def test_no_request_breaks_the_interface(case: schemathesis.Case[Any]) -> None:
     # The order of a kill makes topologies "not ready", and 503 is the right answer then.
     checks = CHECKS[1:] if case.path == "/readyz" else CHECKS
     case.call_and_validate(checks=checks)
-
-
-def test_the_document_names_every_path(reader: TestClient) -> None:
-    """Ours, Storm's and those of health; no page."""
-    paths = reader.get("/openapi.json").json()["paths"]
-    for path in ("/livez", "/readyz", "/api/v1/topology/summary"):
-        assert path in paths
-    assert "/api/v1/topology/{topology}/letters/replay" in paths
-    assert not [path for path in paths if path.startswith("/topologies")]

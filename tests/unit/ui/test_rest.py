@@ -357,3 +357,12 @@ def test_prometheus_reads_all_topologies(registry: FakeRegistry, shop: FakeContr
     shop.gone = True
     clock.advance(2)
     assert 'sparkstorm_up{topology="shop"} 0' in client.get("/metrics").text
+
+
+def test_the_document_names_every_path(reader: TestClient) -> None:
+    """Ours, Storm's and those of health; no page."""
+    paths = reader.get("/openapi.json").json()["paths"]
+    for path in ("/livez", "/readyz", "/api/v1/topology/summary"):
+        assert path in paths
+    assert "/api/v1/topology/{topology}/letters/replay" in paths
+    assert not [path for path in paths if path.startswith("/topologies")]

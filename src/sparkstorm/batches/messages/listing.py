@@ -17,6 +17,8 @@ from sparkstorm.sources.unfinished import MessageState, Unfinished, message_id, 
 __all__ = ["Listing", "Wanted"]
 
 
+_ID_CHARS = 16
+
 _STATES: dict[MessageState, ShownState] = {
     MessageState.WAITING: "waiting",
     MessageState.RUNNING: "running",
@@ -103,6 +105,16 @@ class Listing:
                     if len(found) < wanted.limit:
                         found.append(view)
         return MessagesView(total=total, messages=found)
+
+    def find(self, message: str) -> tuple[Unfinished, int] | None:
+        """Return an unfinished message by its id or name: those beside it, and its place."""
+        is_id = len(message) == _ID_CHARS  # a look at a million names should make no digests
+        for group in self._sources.unfinished():
+            for place in group.places.tolist():
+                name = message_name(group.name(place))
+                if name == message or (is_id and message_id(group.owner, name) == message):
+                    return group, place
+        return None
 
     def _groups(self) -> Iterator[Unfinished]:
         """Yield the unfinished messages; those that are open after their batch apart."""

@@ -11,24 +11,26 @@ from sparkstorm.errors import ConfigError
 
 __all__ = ["EPILOG", "debug"]
 
-EPILOG = "Example: [bold]sparkstorm debug 3f9c topology.py --checkpoint DIR[/]"
+EPILOG = "Example: [bold]sparkstorm debug 3f9c --checkpoint DIR[/]"
 
 
 def debug(
     letter: Annotated[
         str,
         typer.Argument(
-            metavar="LETTER", help="The dead letter's id, or how it begins.", show_default=False
-        ),
-    ],
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE.py|MODULE:NAME|FILE.yaml",
-            help="Where the topology is, as for [bold]run[/].",
+            metavar="LETTER",
+            help="The dead letter's id, or how it begins; or the spout's name for the message.",
             show_default=False,
         ),
     ],
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE.py|MODULE:NAME|FILE.yaml]",
+            help="Where the topology is, as for [bold]run[/].",
+            show_default="where the last run had it",
+        ),
+    ] = None,
     args: Annotated[
         list[str] | None,
         typer.Argument(
@@ -41,6 +43,16 @@ def debug(
     checkpoint: Checkpoint = None,
     folder: Folder = None,
     topology: Topology = None,
+    running: Annotated[
+        str | None,
+        typer.Option(
+            "--running",
+            metavar="TOPOLOGY",
+            help="LETTER is an unfinished message of this running topology, by the id that "
+            "[bold]sparkstorm messages[/] shows, or by its name.",
+            show_default=False,
+        ),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -96,7 +108,7 @@ def debug(
         bool, typer.Option("--verbose", help="Show Spark's own messages, and traces of errors.")
     ] = False,
 ) -> None:
-    """Run a dead letter's message in this process, and stop in the bolt at the failing tuple.
+    """Run a failed message in this process, and stop in the bolt at the failing tuple.
 
     The debugger stops where the failing call of [bold]execute[/] begins; [bold]c[/] goes on to the
     line that raises. The state is that of the last commit. No spout runs, and nothing is
@@ -109,6 +121,8 @@ def debug(
 
         if pdbcls is not None and port is not None:
             raise ConfigError("--pdbcls and --listen are two debuggers: give one of them")
+        if running is not None and (checkpoint, folder, topology) != (None, None, None):
+            raise ConfigError("--running says where the message is: give no other place")
         debug_letter(
             DebugOptions(
                 letter=letter,
@@ -116,6 +130,7 @@ def debug(
                 args=args or (),
                 settings=settings or (),
                 topology=topology,
+                running=running,
                 checkpoint=checkpoint,
                 folder=folder,
                 stop_in=stop_in,

@@ -1,11 +1,18 @@
 """The work of ``sparkstorm debug``: find the letter, find the failing call, stop in it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
-from sparkstorm.cli.debug.chosen import check_component, find_letter
+from sparkstorm.cli.debug.chosen import (
+    Chosen,
+    check_component,
+    find_letter,
+    find_running,
+    load_known,
+    title_of,
+)
 from sparkstorm.cli.debug.committed import committed_state
 from sparkstorm.cli.debug.debuggers import DebugEnded, Debugger, Stopper, find_debugger
 from sparkstorm.cli.debug.pytest_file import PytestFile
@@ -30,10 +37,11 @@ class DebugOptions:
     """The options of the command line."""
 
     letter: str
-    target: str
+    target: str | None = None
     args: Sequence[str] = ()
     settings: Sequence[str] = ()
     topology: str | None = None
+    running: str | None = None
     checkpoint: str | None = None
     folder: Path | None = None
     stop_in: str | None = None
@@ -47,7 +55,7 @@ class DebugOptions:
 def debug_letter(options: DebugOptions) -> None:
     """Run a dead letter's message up to the call that fails, and stop in the call.
 
-    1. find the letter, and load the topology
+    1. find the letter, or the message of a running topology, and load the topology
     2. run the message once to find the failing call
     3. write the test, if one is wanted
     4. else run the message again, up to the call, and stop there
@@ -55,19 +63,23 @@ def debug_letter(options: DebugOptions) -> None:
     Raises:
         ConfigError: the letter does not fit the topology, or its code is in no bolt of Python.
     """
-    loaded = load(options.target, options.args)
-    # Made now: a debugger that is missing should not show after seconds.
+    loaded = None if options.target is None else load(options.target, options.args)
+    chosen = _choose(options)
+    if loaded is None:
+        loaded, origin = load_known(chosen)
+        options = replace(
+            options,
+            target=origin.target,
+            args=origin.args,
+            settings=[*origin.settings, *options.settings],
+        )
+    # Before the state is read: a debugger that is missing should not show after seconds.
     hint = find_debugger(options.pdbcls, options.port).hint
-    letter, manifest = find_letter(
-        options.letter,
-        topology=options.topology,
-        checkpoint=options.checkpoint,
-        folder=options.folder,
-    )
+    letter, manifest = chosen.letter, chosen.manifest
     component = options.stop_in or letter.failure.component
     check_component(loaded, letter, component)
     partitions = 2 if manifest is None else manifest.partitions
-    checkpoint = options.checkpoint if options.with_state else None
+    checkpoint = chosen.checkpoint if options.with_state else None
     with committed_state(checkpoint, manifest, verbose=options.verbose) as open_store:
         seen = SeenState(open_store)
         one = _one_message(options, loaded, letter, partitions, component, seen.store)
@@ -84,6 +96,17 @@ def debug_letter(options: DebugOptions) -> None:
         _stop(one, place, hint, lambda: find_debugger(options.pdbcls, options.port))
 
 
+def _choose(options: DebugOptions) -> Chosen:
+    if options.running is not None:
+        return find_running(options.letter, options.running)
+    return find_letter(
+        options.letter,
+        topology=options.topology,
+        checkpoint=options.checkpoint,
+        folder=options.folder,
+    )
+
+
 def _stop_in_lost(
     options: DebugOptions, letter: DeadLetter, one: OneMessage, component: str, hint: str
 ) -> None:
@@ -97,7 +120,7 @@ def _stop_in_lost(
             f"the dead letter {letter.id} was lost with its process, and might end pytest, too: "
             f"step through it without --test"
         )
-    say(f"dead letter {letter.id}: {letter.failure}. Going on may end this process", err=True)
+    say(f"{title_of(letter)}: {letter.failure}. Going on may end this process", err=True)
     place = CallPlace(component, ANY_TASK, "execute", 0)
     _stop(one, place, hint, lambda: find_debugger(options.pdbcls, options.port))
 
@@ -151,7 +174,7 @@ def _place(
                 f"with --break"
             )
     if place is None:
-        say(f"dead letter {letter.id} does not fail any more: {_fate(ending, component)}")
+        say(f"{title_of(letter)} does not fail any more: {_fate(ending, component)}")
     return place
 
 
@@ -162,8 +185,8 @@ def _fate(ending: Ending, component: str) -> str:
             f"all the same"
         )
     return (
-        f"it passes {component!r} (components behind did not run). Replay it with sparkstorm "
-        f"dead-letters replay"
+        f"it passes {component!r} (components behind did not run). A dead letter is replayed by "
+        f"sparkstorm dead-letters replay"
     )
 
 
@@ -175,7 +198,7 @@ def _say_where(letter: DeadLetter, failing: FailingCall, ending: Ending, place: 
         why = "it has not been called: it writes for real as soon as you go on"
     elif ending.failure is not None and ending.failure.component == place.component:
         why = ending.failure.message
-    say(f"dead letter {letter.id} in {place.component} (task {place.task}): {why}", err=True)
+    say(f"{title_of(letter)} in {place.component} (task {place.task}): {why}", err=True)
 
 
 def _stop(
@@ -207,7 +230,7 @@ def _write_test(
         path=options.test,
         letter=letter,
         loaded=loaded,
-        target=options.target,
+        target=options.target or "",
         args=options.args,
         settings=options.settings,
         until=component,

@@ -53,6 +53,7 @@ def list_(as_json: AsJson = False, verbose: Verbose = False) -> None:
                         "name": entry.name,
                         "pid": entry.holder.pid,
                         "checkpoint": entry.checkpoint,
+                        "page": entry.page,
                         "status": deaf(entry) if stand is None else stand.status,
                         "situation": None if stand is None else asdict(stand),
                     }

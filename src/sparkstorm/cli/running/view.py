@@ -35,6 +35,9 @@ def topologies_table(standings: Sequence[Standing]) -> Table:
     for column in ("pid", "up", "acked", "pending", "failed", "dead letters"):
         table.add_column(column, justify="right")
     table.add_column("checkpoint")
+    has_pages = any(entry.page and not entry.is_dead for entry, _ in standings)
+    if has_pages:
+        table.add_column("page", no_wrap=True)
     for entry, stand in standings:
         status = deaf(entry) if stand is None else stand.status
         up = "" if stand is None else age_text(time.time() - entry.holder.since)
@@ -50,6 +53,7 @@ def topologies_table(standings: Sequence[Standing]) -> Table:
             up,
             *figures,
             _text(entry.checkpoint or "temporary"),
+            *([_text("" if entry.is_dead else entry.page)] if has_pages else []),
         )
     return table
 
@@ -65,7 +69,8 @@ def status_page(found: Mapping[str, Any]) -> RenderableType:
         f"{topology['guarantee']}",
     )
     counts = (
-        f"{stand['acked']:,} acked, {stand['pending']:,} pending ({stand['waiting']:,} wait), "
+        f"{stand['acked']:,} acked, {stand['pending']:,} pending, "
+        f"{stand['waiting']:,} wait for a retry, "
         f"{stand['failed']:,} failed attempts, {counted(stand['dead_letters'], 'dead letter')}, "
         f"{counted(stand['batches'], 'batch', 'batches')}"
     )

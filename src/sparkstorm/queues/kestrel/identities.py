@@ -2,13 +2,14 @@
 
 import hashlib
 import itertools
+import math
 from collections import deque
 from typing import NamedTuple, final
 
 __all__ = ["Identities", "ItemName"]
 
 _KNOWN_AGAIN_SECS = 60.0
-"""So long after a loss of connections their items are known again; then equal items are new."""
+"""So long after a server is back its items are known again; then equal items are new."""
 
 
 class ItemName(NamedTuple):
@@ -29,20 +30,23 @@ class Identities:
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
-        self._lost: dict[tuple[str, str], deque[ItemName]] = {}
-        self._until = 0.0
+        self._lost: dict[str, dict[str, deque[ItemName]]] = {}
+        self._until: dict[str, float] = {}
 
     def name(self, server: str, body: bytes, now: float) -> ItemName:
         """Return the name of an item that was just opened."""
-        if now > self._until:
-            self._lost.clear()
+        if now > self._until.get(server, math.inf):
+            self._lost.pop(server, None)
         digest = hashlib.sha1(body, usedforsecurity=False).hexdigest()
-        known = self._lost.get((server, digest))
+        known = self._lost.get(server, {}).get(digest)
         if known:
             return known.popleft()
         return ItemName(server, digest, next(self._numbers))
 
-    def lose(self, item: ItemName, now: float) -> None:
+    def lose(self, item: ItemName) -> None:
         """Note that the connection of an open item is gone."""
-        self._lost.setdefault((item.server, item.digest), deque()).append(item)
-        self._until = now + _KNOWN_AGAIN_SECS
+        self._lost.setdefault(item.server, {}).setdefault(item.digest, deque()).append(item)
+
+    def regain(self, server: str, now: float) -> None:
+        """Note that a server is back: the server hands out lost items before long."""
+        self._until[server] = now + _KNOWN_AGAIN_SECS

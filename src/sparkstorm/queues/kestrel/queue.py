@@ -112,11 +112,10 @@ class KestrelQueue:
 
     def close(self) -> None:
         """Close all connections; items whose deletion is in doubt are not known again."""
-        now = time.monotonic()
         for lease, (link, item) in self._open.items():
             link.close()
             if lease not in self._in_doubt:
-                self._identities.lose(item, now)
+                self._identities.lose(item)
         for link in itertools.chain(self._asked, *self._idle.values()):
             link.close()
         self._idle, self._asked, self._open = {}, set(), {}
@@ -127,6 +126,7 @@ class KestrelQueue:
     def _join(self, server: str) -> None:
         link = Link(server, self._timeout_secs)
         link.check()
+        self._identities.regain(server, time.monotonic())
         self._idle[server] = [link]
         self._at_once[server] = 1
 

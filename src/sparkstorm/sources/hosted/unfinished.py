@@ -1,6 +1,7 @@
 """Unfinished messages of a hosted task: before a batch, in flight, or back with their spout."""
 
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -10,7 +11,16 @@ from sparkstorm.sources.hosted.intake import Intake
 from sparkstorm.sources.hosted.loads import PendingLoad
 from sparkstorm.sources.hosted.spout import HostedSpout
 from sparkstorm.sources.in_flight import InFlight
-from sparkstorm.sources.unfinished import MessageState, Named, Unfinished, message_id, message_name
+from sparkstorm.sources.originals import Original
+from sparkstorm.sources.unfinished import (
+    Content,
+    MessageState,
+    Named,
+    ReadContent,
+    Unfinished,
+    message_id,
+    message_name,
+)
 
 __all__ = ["HostedMessages"]
 
@@ -55,6 +65,7 @@ class HostedMessages:
                     places=left,
                     since=load.originals.began,
                     first=first,
+                    content=partial(_in_load, load),
                 )
                 continue
             for place in left:
@@ -65,12 +76,29 @@ class HostedMessages:
                     since=self._since(load, int(place)),
                     first=first,
                     attempt=load.attempt,
+                    content=partial(_in_load, load),
                 )
         for attempt, ids in self._intake.tracked_ids():
-            yield self._made(ids, MessageState.WAITING, attempt=attempt)
+            failed = {msg_id: self._attempts.get(msg_id) for msg_id in ids} if attempt > 1 else {}
+            fresh = [msg_id for msg_id in ids if failed.get(msg_id) is None]
+            if fresh:
+                yield self._made(fresh, MessageState.WAITING, attempt=attempt)
+            for msg_id, before in failed.items():
+                if before is not None:
+                    yield self._made(
+                        [msg_id],
+                        MessageState.WAITING,
+                        attempt=attempt,
+                        since=before.began,
+                        content=partial(_of_failed, before.original),
+                    )
         for msg_id, known in self._attempts.resting():
             yield self._made(
-                [msg_id], MessageState.RETRY, since=known.began, attempt=known.next.attempt
+                [msg_id],
+                MessageState.RETRY,
+                since=known.began,
+                attempt=known.next.attempt,
+                content=partial(_of_failed, known.original),
             )
 
     def named(self, roots: U64) -> Iterator[tuple[int, Named]]:
@@ -107,6 +135,7 @@ class HostedMessages:
         attempt: int = 1,
         since: float = 0.0,
         first: int | None = None,
+        content: Callable[[int], ReadContent] = lambda _: _not_yet,
     ) -> Unfinished:
         return Unfinished(
             component=self._component,
@@ -118,4 +147,20 @@ class HostedMessages:
             attempt=attempt,
             since=since,
             first=first,
+            content=content,
         )
+
+
+def _in_load(load: PendingLoad, place: int) -> ReadContent:
+    return _of_failed(load.originals.of([place])[0], place)
+
+
+def _of_failed(original: Original | None, _place: int) -> ReadContent:
+    if original is None:
+        return lambda: Content(note="the payload was forgotten: too many messages have failed")
+    content = Content(stream=original.stream, values=original.values, direct=original.direct)
+    return lambda: content
+
+
+def _not_yet() -> Content:
+    return Content(note="the message waits for its first batch: ask again when it runs")

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import final
+from typing import Any, final
 
 import cloudpickle
 import numpy as np
@@ -15,7 +15,7 @@ from sparkstorm.components.spout import PartitionedSpout, Positions, Split
 from sparkstorm.dead_letters.letter_queue import DeadLetterQueue
 from sparkstorm.metrics import PartitionStatistics
 from sparkstorm.packets.load import Load
-from sparkstorm.planning.plan import Plan
+from sparkstorm.planning.plan import Plan, StreamKey
 from sparkstorm.sources.blame import DIED_OF_IT
 from sparkstorm.sources.in_flight import InFlight, LoadVerdicts
 from sparkstorm.sources.letters import LetterWriter
@@ -69,8 +69,16 @@ class PartitionedTask:
         self._letters = SplitLetters(plan, component, task, self._spout, writer)
         self._window = InFlight[Piece]()
         self._retries = Retries[Outstanding]()
+        unopened: Any = plan.spec(component).component
         self.messages = SplitMessages(
-            component, task, self.owner, self._spout, self._window, self._retries
+            component,
+            task,
+            self.owner,
+            self._spout,
+            self._window,
+            self._retries,
+            unopened,
+            plan.stream(StreamKey(component, DEFAULT_STREAM)),
         )
         """Names the task's messages."""
         self._bytes = MeanBytes()

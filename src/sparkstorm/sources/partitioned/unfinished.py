@@ -1,22 +1,27 @@
 """Unfinished messages of a partitioned task: in flight, or waiting for their next try."""
 
 from collections.abc import Collection, Iterator
+from functools import partial
 from typing import NamedTuple, final
 
 import numpy as np
 
 from sparkstorm.acking.ids import U64
 from sparkstorm.components.spout import PartitionedSpout, Split
+from sparkstorm.errors import SpoutConnectionError
 from sparkstorm.sources.in_flight import InFlight
+from sparkstorm.sources.partitioned.payloads import read_payloads_apart
 from sparkstorm.sources.planned import Outstanding
 from sparkstorm.sources.retries import Retries
 from sparkstorm.sources.unfinished import (
+    Content,
     MessageState,
     Named,
     Unfinished,
     message_id,
     message_name,
 )
+from sparkstorm.streams import Stream
 
 __all__ = ["Piece", "SplitMessages"]
 
@@ -46,6 +51,8 @@ class SplitMessages:
         spout: the spout, which names its messages.
         window: has the messages in flight.
         retries: has the messages that wait.
+        unopened: the spout as it was submitted, which reads messages once more.
+        stream: the spout's stream.
     """
 
     def __init__(
@@ -56,6 +63,8 @@ class SplitMessages:
         spout: PartitionedSpout,
         window: InFlight[Piece],
         retries: Retries[Outstanding],
+        unopened: PartitionedSpout,
+        stream: Stream,
     ) -> None:
         self._component = component
         self._task = task
@@ -63,6 +72,8 @@ class SplitMessages:
         self._spout = spout
         self._window = window
         self._retries = retries
+        self._unopened = unopened
+        self._stream = stream
 
     def unfinished(self) -> Iterator[Unfinished]:
         """Yield all messages, a split at a time."""
@@ -119,4 +130,16 @@ class SplitMessages:
             since=piece.since,
             first=first,
             due=due,
+            content=lambda place: partial(self._content, piece.split, place),
         )
+
+    def _content(self, split: Split, place: int) -> Content:
+        """Read a message once more, in a process of its own: reading may end a process."""
+        only = place if split.only is None else split.only[place]
+        kept = None if split.kept is None else (split.kept[place],)
+        one = Split(count=1, data=split.data, only=(only,), kept=kept)
+        try:
+            (payload,) = read_payloads_apart(self._unopened, one, self._stream)
+        except SpoutConnectionError as error:
+            return Content(note=f"its source does not answer: {error}")
+        return Content(values=payload.values, note=payload.note)

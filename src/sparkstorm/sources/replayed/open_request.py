@@ -32,6 +32,7 @@ class OpenRequest:
     def __init__(self, request: ReplayRequest, store: LetterStore, now: float) -> None:
         self.left = set(request.letters)
         self.emitted = 0
+        self.acked = 0
         self._request = request
         self._store = store
         self._letters = self._wanted()
@@ -40,6 +41,11 @@ class OpenRequest:
         self._pause = 0.0
         self._passes = True
         self._told = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the request's file."""
+        return self._request.name
 
     @property
     def busy(self) -> bool:
@@ -73,8 +79,9 @@ class OpenRequest:
             self.left &= on_the_way
         return found
 
-    def end(self, ids: set[str]) -> None:
-        """Note letters that have ended."""
+    def end(self, ids: set[str], *, acked: bool) -> None:
+        """Note letters that have ended, all acked or all given up again."""
+        self.acked += len(self.left & ids) if acked else 0
         if self.left and self.left <= ids:
             self._waits_until = -math.inf  # there is nothing more to read
         self.left -= ids

@@ -33,6 +33,9 @@ __all__ = ["Replays"]
 _LOOK_SECS = 1.0
 """How often new requests are looked for."""
 
+_MOST_REQUESTS = 1_000
+"""So many requests are remembered, for people."""
+
 _logger = logger_of("sparkstorm.dead_letters")
 
 
@@ -73,6 +76,7 @@ class Replays:
         self._seen: set[str] = set()
         self._open: list[OpenRequest] = []
         self._on_the_way: set[str] = set()
+        self._acked: dict[str, int] = {}
         self.messages = ReplayedMessages(plan)
         """The letters on their way."""
         self._window, self._retries = self.messages.window, self.messages.retries
@@ -106,6 +110,10 @@ class Replays:
     def drained(self) -> bool:
         """Whether all requests are done, but for letters that cannot be read for long."""
         return not self._on_the_way and not any(request.busy for request in self._open)
+
+    def acked(self, request: str) -> int:
+        """Return how many letters of a request of this run were acked."""
+        return self._acked.get(request, 0)
 
     def partitions(self) -> Sequence[Any]:
         """Return nothing: letters have no partitions."""
@@ -241,7 +249,7 @@ class Replays:
         if done:
             self._store.remove([one.letter.id for one in done], _places(done))
             self.replayed += len(done)
-            self._end(done, now)
+            self._end(done, now, acked=True)
 
     def ack_untracked(self, load: Load) -> None:
         """Nothing: without ackers nothing is replayed."""
@@ -263,7 +271,7 @@ class Replays:
         self.given_up += len(lost)
         for item, failure in lost:
             _logger.error("dead letter %s failed again: %s", item.letter.id, failure)
-        self._end(items, now)
+        self._end(items, now, acked=False)
 
     def _again(self, item: ReplayedLetter, failure: Failure) -> DeadLetter:
         attempts = item.attempt + failure.attempt - 1  # its batch may have been run again
@@ -276,11 +284,14 @@ class Replays:
             replays=item.letter.replays + 1,
         )
 
-    def _end(self, items: Sequence[ReplayedLetter], now: float) -> None:
+    def _end(self, items: Sequence[ReplayedLetter], now: float, *, acked: bool) -> None:
         ids = {item.letter.id for item in items}
         self._on_the_way -= ids
         for request in self._open:
-            request.end(ids)
+            request.end(ids, acked=acked)
+            self._acked[request.name] = request.acked
+        while len(self._acked) > _MOST_REQUESTS:
+            del self._acked[next(iter(self._acked))]
         self._close_requests(now)
 
     def _close_requests(self, now: float) -> None:

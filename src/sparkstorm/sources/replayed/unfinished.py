@@ -10,7 +10,7 @@ from sparkstorm.planning.plan import Plan
 from sparkstorm.sources.in_flight import InFlight
 from sparkstorm.sources.replayed.replayed_letter import ReplayedLetter
 from sparkstorm.sources.retries import Retries
-from sparkstorm.sources.unfinished import MessageState, Named, Unfinished, message_name
+from sparkstorm.sources.unfinished import Content, MessageState, Named, Unfinished, message_name
 
 __all__ = ["ReplayedMessages"]
 
@@ -78,4 +78,10 @@ class ReplayedMessages:
             since=one.letter.first_time,
             first=first,
             due=due,
+            content=lambda _: lambda: _content(one),
         )
+
+
+def _content(one: ReplayedLetter) -> Content:
+    letter = one.letter
+    return Content(stream=letter.stream, values=letter.values, direct=one.direct, note=letter.note)

@@ -192,6 +192,10 @@ class FakeControl:
         named = (one for one in self._messages if message in (one.id, one.name))
         return next(named, None)
 
+    def copy(self, message: str) -> dict[str, Any] | None:
+        """Return nothing: made-up messages have no payload."""
+        return None
+
     def lines(
         self,
         *,

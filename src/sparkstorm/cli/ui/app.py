@@ -1,5 +1,8 @@
 """The command ``sparkstorm ui``: the web page of this machine's topologies."""
 
+import os
+import signal
+import threading
 import webbrowser
 from typing import Annotated
 
@@ -42,6 +45,9 @@ def ui(
             show_default=False,
         ),
     ] = None,
+    child: Annotated[
+        bool, typer.Option("--child", hidden=True, help="End at the end of stdin.")
+    ] = False,
     opened: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Show traces of errors.")] = False,
 ) -> None:
@@ -64,4 +70,13 @@ def ui(
             if opened:
                 webbrowser.open(url)
 
+        if child:
+            threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
         serve(Machine(), host, port, token=token, hosts=allowed or (), ready=ready)
+
+
+def _end_with_parent() -> None:
+    """End this process once its parent, which holds the other end of stdin, has ended."""
+    while os.read(0, 1024):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,1 @@
+"""The command ``ui``, and the page that ``run --ui`` serves beside a run."""
