@@ -183,3 +183,26 @@ def test_many_leases_are_cut_into_calls_of_bounded_length() -> None:
     keeper.step()
     assert lengths[3:] == [2000, 2000, 500]
     assert (keeper.counts.settled, keeper.unsettled) == (4499, 1)
+
+
+def test_messages_are_deleted_in_the_order_of_their_acks() -> None:
+    """A queue that deletes a run of messages by one call finds long runs."""
+    server, order = MemoryQueueServer(lease_secs=30), list[Lease]()
+    memory = MemoryQueue(server)
+
+    class Listed(Watched):
+        def settle(self, leases: Collection[Lease]) -> Collection[Lease]:
+            order.extend(leases)
+            return super().settle(leases)
+
+    server.send([str(number) for number in range(3000)])
+    keeper = LeaseKeeper(Listed(memory, []), ManualClock(), 3000)
+    keeper.step()
+    taken = []
+    while (delivery := keeper.next_delivery()) is not None:
+        taken.append(delivery)
+    taken.reverse()
+    for delivery in taken:
+        keeper.settle(delivery.message_id)
+    keeper.step()
+    assert order == [delivery.lease for delivery in taken]
