@@ -46,11 +46,11 @@ class ProcessOutput:
 class KeptProcess(Protocol):
     """A task's hold on a kept process, for one batch.
 
-    A process belongs to a task and to the node: one *keeper* per node and run starts it, feeds it,
-    drains its output, and ends it with the run. Whichever worker process runs the task in a batch
-    attaches to it, and detaches at the end of the batch. One attachment at a time: a newer one
-    cuts the older one off. If an attachment breaks without a detach, the process is ended, since
-    nobody can know what was read of its output.
+    A process belongs to a task and to the node: one *keeper* per node and run starts the process,
+    and ends it with the run. Whichever worker process runs the task in a batch attaches to it, gets
+    its pipes, and detaches at the end of the batch. Between attachments the keeper drains the
+    output. One attachment at a time: a newer one cuts the older one off. If an attachment breaks
+    without a detach, the process is ended, since nobody can know what was read of its output.
     """
 
     @property
@@ -78,13 +78,8 @@ class KeptProcess(Protocol):
         """How the process before this one ended while nobody was attached; empty if none did."""
         ...
 
-    @property
-    def unwritten(self) -> int:
-        """Bytes that wait to be written to the keeper."""
-        ...
-
     def write(self, data: bytes) -> None:
-        """Queue bytes for its standard input; they are written whole or not at all."""
+        """Queue bytes for its standard input; :meth:`wait` writes them."""
         ...
 
     def wait(self, secs: float) -> ProcessOutput:

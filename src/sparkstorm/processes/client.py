@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from math import ceil
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -20,13 +21,14 @@ from sparkstorm.components.processes import ProcessOutput, ProcessSpec
 from sparkstorm.errors import ProcessLostError
 from sparkstorm.processes import keeper
 from sparkstorm.processes.keeper import CHUNK, HEAD, SOCKET, TOKEN
+from sparkstorm.processes.pipes import Pipes
 
 __all__ = ["AttachedProcess", "KeeperClient", "end_keeper"]
 
 _START_SECS: Final = 60.0
 _DETACH_SECS: Final = 30.0
-_ENOUGH: Final = 1024 * 1024
-"""So much output is returned at once, rather than waiting for the pipe to be empty."""
+_MOST_DESCRIPTORS: Final = 4
+"""Standard input, output and error, and the journal."""
 
 
 @final
@@ -122,7 +124,11 @@ class AttachedProcess:
         self._sock = sock
         self._received = bytearray()
         self._waiting = bytearray()
-        self._closed = False
+        self._descriptors: list[int] = []
+        self._input = b""
+        self._errors = b""
+        self._exit: int | None = None
+        self._pipes: Pipes | None = None
         self._send(b"A", json.dumps(request).encode())
         kind, payload = self._first_answer()
         found = json.loads(payload)
@@ -138,55 +144,60 @@ class AttachedProcess:
         self.is_new: bool = found["is_new"]
         self.attachment: int = found["attachment"]
         self.ended = _ended(found["ended"])
-
-    @property
-    def unwritten(self) -> int:
-        """Bytes that wait to be written to the keeper."""
-        return len(self._waiting)
+        self._pipes = Pipes(
+            dict(zip(found["pipes"], self._descriptors, strict=True)),
+            size=found["size"],
+            read=found["read"],
+            keeper=sock.fileno(),
+        )
+        self._pipes.write(self._input)
 
     def write(self, data: bytes) -> None:
         """Queue bytes for the standard input of the process."""
-        self._send(b"W", data)
+        if self._pipes is not None:
+            self._pipes.write(data)
 
     def wait(self, secs: float) -> ProcessOutput:
         """Move bytes both ways; return as soon as there is any output, at most after ``secs``."""
-        deadline = time.monotonic() + secs
-        data, again, errors, code = bytearray(), bytearray(), bytearray(), None
+        pipes, deadline = self._pipes, time.monotonic() + secs
+        if pipes is None:
+            raise ProcessLostError("the process was let go")
+        errors, self._errors = self._errors, b""
+        again, out = pipes.earlier()
+        if again or out or errors:
+            return ProcessOutput(data=out, again=again, errors=errors)
         while True:
-            for kind, payload in self._messages():
-                if kind == b"O":
-                    data += payload
-                elif kind == b"P":
-                    again += payload
-                elif kind == b"R":
-                    errors += payload
-                elif kind == b"X":
-                    code = json.loads(payload)["code"]
-            found = bool(data or again or errors or code is not None)
-            left = 0.0 if found else max(deadline - time.monotonic(), 0.0)
-            if code is not None or len(data) + len(again) > _ENOUGH:
-                break
-            moved = self._move(left)
-            if not moved and left <= 0:
-                break
-        return ProcessOutput(data=bytes(data), again=bytes(again), errors=bytes(errors), exit=code)
+            left = max(deadline - time.monotonic(), 0.0)
+            out, errors, told = pipes.wait(left)
+            if told:
+                self._hear()
+            if self._exit is not None:
+                rest = pipes.drain()
+                return ProcessOutput(data=out + rest[0], errors=errors + rest[1], exit=self._exit)
+            if out or errors or left <= 0:
+                return ProcessOutput(data=out, errors=errors)
 
     def detach(self, unread: int = 0) -> None:
         """Let the process go until the next batch."""
-        self._leave(b"D", json.dumps({"unread": unread}).encode())
+        pipes = self._pipes
+        if pipes is None:
+            return
+        pipes.log()
+        if pipes.unwritten:
+            self._send(b"W", pipes.unwritten)
+        self._leave(b"D", {"size": pipes.size, "read": max(pipes.read - unread, 0)})
 
     def kill(self) -> None:
         """End the process and detach."""
-        self._leave(b"K", b"")
+        if self._pipes is not None:
+            self._leave(b"K", {})
 
     def __repr__(self) -> str:
-        state = "detached" if self._closed else "attached"
-        return f"AttachedProcess(pid {self.pid}, {state}, {self.unwritten} bytes to write)"
+        state = "detached" if self._pipes is None else "attached"
+        return f"AttachedProcess(pid {self.pid}, {state})"
 
-    def _leave(self, kind: bytes, payload: bytes) -> None:
-        if self._closed:
-            return
-        self._send(kind, payload)
+    def _leave(self, kind: bytes, told: dict[str, int]) -> None:
+        self._send(kind, json.dumps(told).encode())
         try:
             self._await(b"D", _DETACH_SECS)
         finally:
@@ -205,12 +216,27 @@ class AttachedProcess:
             for kind, payload in self._messages():
                 if kind in kinds:
                     return kind, payload
+                self._take(kind, payload)
             left = deadline - time.monotonic()
             if left <= 0:
                 raise ProcessLostError(
                     f"the keeper of child processes on {socket.gethostname()} does not answer"
                 )
             self._move(left)
+
+    def _hear(self) -> None:
+        """Take in what the keeper has sent."""
+        self._move(0.0)
+        for kind, payload in self._messages():
+            self._take(kind, payload)
+
+    def _take(self, kind: bytes, payload: bytes) -> None:
+        if kind == b"W":
+            self._input += payload
+        elif kind == b"R":
+            self._errors += payload
+        elif kind == b"X":
+            self._exit = json.loads(payload)["code"]
 
     def _send(self, kind: bytes, payload: bytes) -> None:
         self._waiting += HEAD.pack(kind, len(payload)) + payload
@@ -225,20 +251,24 @@ class AttachedProcess:
             del received[: HEAD.size + size]
             yield kind, payload
 
-    def _move(self, secs: float) -> bool:
-        """Write and read what is possible, at most ``secs`` from now; return whether any came."""
-        writing = [self._sock] if self._waiting else []
-        ready, writable, _ = select.select([self._sock], writing, [], secs)
+    def _move(self, secs: float) -> None:
+        """Write to the keeper and read from it what is possible, at most ``secs`` from now."""
+        poll = select.poll()
+        poll.register(self._sock, select.POLLIN | (select.POLLOUT if self._waiting else 0))
+        events = dict(poll.poll(ceil(secs * 1000))).get(self._sock.fileno(), 0)
         try:
-            if writable:
+            if events & select.POLLOUT:
                 del self._waiting[: self._sock.send(self._waiting[:CHUNK])]
-            if not ready:
-                return bool(writable)
-            data = self._sock.recv(CHUNK)
+            if not events & ~select.POLLOUT:
+                return
+            data, descriptors, *_ = socket.recv_fds(self._sock, CHUNK, _MOST_DESCRIPTORS)
         except BlockingIOError:
-            return False
+            return
         except OSError:
-            data = b""
+            data, descriptors = b"", []
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)
+        self._descriptors += descriptors
         if not data:
             self._close()
             raise ProcessLostError(
@@ -246,10 +276,11 @@ class AttachedProcess:
                 f"or another run of this task has taken the process over"
             )
         self._received += data
-        return True
 
     def _close(self) -> None:
-        self._closed = True
+        pipes, self._pipes = self._pipes, None
+        if pipes is not None:
+            pipes.close()
         self._sock.close()
 
 

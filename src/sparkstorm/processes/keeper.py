@@ -8,25 +8,31 @@ owners have ended, upon the order to end, and upon a signal.
 Standard library only, and one file: workers start the program by path, without site-packages. So
 a start takes some 30 ms.
 
+While a worker is attached, the worker itself reads and writes the child's pipes: the keeper hands
+over their descriptors. So a message takes no way round, and the keeper no time. The worker writes
+down what it has read, in the child's journal, a file that both have open. Otherwise the keeper
+drains the pipes, into the same journal.
+
 Messages in both directions: a kind of one byte, the length in four, the payload.
 
 ============ ==== =================================================================================
 from worker  A    attach: JSON with token, name, command, cwd, env, batch, owner
-\            W    bytes for standard input, written whole or not at all
-\            D    detach: JSON with the number of unread bytes; answered by D
+\            W    bytes for standard input that the worker has not written; before D
+\            D    detach: JSON with size, of the journal, and read; answered by D
 \            K    kill the process, whole group; answered by D
 \            E    end the keeper: JSON with token; answered by D
-from keeper  H    attached: JSON with pid, identity, is_new, attachment, ended (the one before)
+from keeper  W    bytes for standard input that have the precedence; before H
+\            R    standard error so far; before H
+\            H    attached: JSON with pid, identity, is_new, attachment, ended (the one before),
+\                 size and read of the journal, and pipes: which descriptors come with it
 \            F    cannot start: JSON with error
-\            P    output that an earlier run of this batch has read already
-\            O    output
-\            R    standard error
 \            X    the process has ended: JSON with code
 ============ ==== =================================================================================
 """
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import secrets
@@ -39,75 +45,58 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import IO, Any, Final
+from io import FileIO
+from typing import Any, Final
 
 HEAD: Final = struct.Struct(">cI")
 SOCKET: Final = "keeper.sock"
 TOKEN: Final = "token"  # noqa: S105 - a file's name
 CHUNK: Final = 256 * 1024
-MOST_WAITING: Final = 4 * 1024 * 1024
-"""So many bytes may wait for a child or a worker. Then the keeper stops reading the other end."""
+PIPE_BYTES: Final = 1024 * 1024
+"""The size of a child's pipes, where the system lets us choose: a child runs ahead so far."""
 MOST_UNREAD: Final = 64 * 1024 * 1024
 """Output that a child may write while nobody reads it."""
 MOST_ERRORS: Final = 64 * 1024
 """The keeper keeps the last bytes of standard error while nobody reads."""
-IN_MEMORY: Final = 8 * 1024 * 1024
 LOOK_SECS: Final = 0.25
 GRACE_SECS: Final = 2.0
 """How long a child may take to end after its standard input is closed."""
 
 
 class Journal:
-    """Output of a child since the running batch began; long output is spooled to the disk.
+    """Output of a child since the running batch began, in a file without a name.
 
     A run of the batch may have read some output and not count: the next run reads the same again.
+
+    Attributes:
+        size: how many bytes are in the file.
+        read: how many of them the last run of the batch has read.
     """
 
     def __init__(self) -> None:
-        self._file = spool()
+        self.file = unnamed_file()
         self.batch: int | None = None
-        self.size = 0
-        self.sent = 0
-        self.consumed = 0
-
-    @property
-    def unsent(self) -> int:
-        """Bytes that the attached worker has not been sent."""
-        return self.size - self.sent
+        self.size = self.read = 0
 
     def add(self, data: bytes) -> None:
-        """Take in output."""
-        self._file.seek(self.size)
-        self._file.write(data)
+        """Take in output that nobody has read."""
+        write_at(self.file.fileno(), data, self.size)
         self.size += len(data)
 
     def begin(self, batch: int) -> None:
         """Start an attachment. A new batch forgets output that earlier batches read."""
-        if batch != self.batch:
-            rest = self._read(self.consumed, self.size - self.consumed)
-            self._file.close()
-            self._file = spool()
-            self.batch, self.size, self.consumed = batch, 0, 0
-            self.add(rest)
-        self.sent = 0
-
-    def take(self) -> tuple[bytes, bytes]:
-        """Return the kind and the next bytes for the worker; empty if there are none."""
-        if self.sent < self.consumed:
-            kind, most = b"P", self.consumed - self.sent
-        else:
-            kind, most = b"O", self.unsent
-        data = self._read(self.sent, min(most, CHUNK))
-        self.sent += len(data)
-        return kind, data
-
-    def end(self, unread: int) -> None:
-        """End an attachment in good order."""
-        self.consumed = max(self.sent - unread, 0)
-
-    def _read(self, start: int, count: int) -> bytes:
-        self._file.seek(start)
-        return self._file.read(count)
+        if batch == self.batch:
+            return
+        self.batch = batch
+        if self.read == 0:
+            return
+        before, size, at = self.file, self.size, self.read
+        self.file, self.size, self.read = unnamed_file(), 0, 0
+        while at < size:
+            data = os.pread(before.fileno(), CHUNK, at)
+            self.add(data)
+            at += len(data)
+        before.close()
 
 
 class Child:
@@ -135,16 +124,15 @@ class Child:
         )
         self.pipes = {"in": self.process.stdin, "out": self.process.stdout}
         self.pipes["err"] = self.process.stderr
-        for name_of_pipe, pipe in self.pipes.items():
+        for pipe in self.pipes.values():
             assert pipe is not None  # noqa: S101 - all three were asked for
             os.set_blocking(pipe.fileno(), False)
-            if name_of_pipe != "in":
-                keeper.select(pipe, selectors.EVENT_READ, self.read, name_of_pipe)
+            widen(pipe.fileno())
 
     def read(self, which: str) -> None:
         """Take in output, or its end."""
         pipe = self.pipes[which]
-        if pipe is None:  # another event of the same moment has closed it
+        if pipe is None or self.worker is not None:  # by another event of the same moment
             return
         try:
             data = os.read(pipe.fileno(), CHUNK)
@@ -159,12 +147,13 @@ class Child:
             self.read("err")  # some of it was written before this output: it is told before
         else:
             self.errors += data
-            if self.worker is None:
-                del self.errors[:-MOST_ERRORS]
+            del self.errors[:-MOST_ERRORS]
 
     def write(self) -> None:
         """Write waiting bytes to the child, as far as the pipe takes them."""
         pipe = self.pipes["in"]
+        if self.worker is not None:
+            return
         if pipe is None:
             self.inbox.clear()
             return
@@ -187,23 +176,36 @@ class Child:
             self.pipes[which] = None
 
     def settle(self) -> None:
-        """Pass output on, watch the pipes that may move, notice the end."""
-        self.write()
-        if self.inbox and self.pipes["in"] is not None:
-            self.keeper.select(self.pipes["in"], selectors.EVENT_WRITE, self.write)
-        elif self.pipes["in"] is not None:
-            self.keeper.unselect(self.pipes["in"])
-        if self.pipes["out"] is not None:
-            if self.journal.unsent < MOST_UNREAD:
-                self.keeper.select(self.pipes["out"], selectors.EVENT_READ, self.read, "out")
-            else:
-                self.keeper.unselect(self.pipes["out"])
+        """Notice the end, and move bytes while no worker does."""
         if self.code is None:
             self.code = self.process.poll()
             if self.code is not None:
-                self.read_rest()
+                self.kill_group(signal.SIGKILL)
         if self.worker is not None:
-            self.worker.pass_on(self)
+            self.worker.tell_exit(self)
+        elif self.code is not None:
+            self.read_rest()
+        else:
+            self.write()
+            self.watch()
+
+    def watch(self) -> None:
+        """Watch the pipes that may move, unless a worker does."""
+        for which, pipe in self.pipes.items():
+            if pipe is None:
+                continue
+            if self.worker is not None or not self.may_move(which):
+                self.keeper.unselect(pipe)
+            elif which == "in":
+                self.keeper.select(pipe, selectors.EVENT_WRITE, self.write)
+            else:
+                self.keeper.select(pipe, selectors.EVENT_READ, self.read, which)
+
+    def may_move(self, which: str) -> bool:
+        """Whether bytes of a pipe are to be moved."""
+        if which == "in":
+            return bool(self.inbox)
+        return which == "err" or self.journal.size - self.journal.read < MOST_UNREAD
 
     def read_rest(self) -> None:
         """Read the rest of the pipes of an ended process, and wait for no more.
@@ -220,7 +222,6 @@ class Child:
                     break
             self.close_pipe(which)
         self.close_pipe("in")
-        self.kill_group(signal.SIGKILL)
 
     def kill_group(self, number: int) -> None:
         """Signal the process and its descendants."""
@@ -257,17 +258,30 @@ class Worker:
         """Queue a message of JSON."""
         self.send(kind, json.dumps(fields).encode())
 
-    def pass_on(self, child: Child) -> None:
-        """Send the child's output, as far as the worker keeps up."""
+    def hand_over(self, child: Child, **fields: object) -> None:
+        """Send the child's descriptors, and whatever must come before its pipes are used."""
+        if child.inbox:
+            self.send(b"W", bytes(child.inbox))
+            child.inbox.clear()
         if child.errors:
             self.send(b"R", bytes(child.errors))
             child.errors.clear()
-        while len(self.waiting) < MOST_WAITING:
-            kind, data = child.journal.take()
-            if not data:
-                break
-            self.send(kind, data)
-        if child.code is not None and not self.told_exit and not child.journal.unsent:
+        files = {name: pipe for name, pipe in child.pipes.items() if pipe is not None}
+        files["journal"] = child.journal.file
+        self.answer(b"H", **fields, pipes=list(files))
+        try:
+            # The descriptors go with the first byte: the rest may wait.
+            sent = socket.send_fds(
+                self.sock, [bytes(self.waiting)], [file.fileno() for file in files.values()]
+            )
+        except OSError:
+            self.gone = True
+        else:
+            del self.waiting[:sent]
+
+    def tell_exit(self, child: Child) -> None:
+        """Tell once that the process has ended."""
+        if child.code is not None and not self.told_exit:
             self.told_exit = True
             self.answer(b"X", code=child.code)
 
@@ -292,7 +306,7 @@ class Worker:
             self.keeper.handle(self, kind, payload)
 
     def settle(self) -> None:
-        """Write waiting bytes; read on only if the child keeps up."""
+        """Write waiting bytes."""
         try:
             while self.waiting:
                 del self.waiting[: self.sock.send(self.waiting[:CHUNK])]
@@ -300,17 +314,9 @@ class Worker:
             pass
         except OSError:
             self.gone = True
-        events = selectors.EVENT_WRITE if self.waiting else 0
-        if self.child is None or len(self.child.inbox) < MOST_WAITING:
-            events |= selectors.EVENT_READ
-        if events and not self.gone:
-            self.keeper.select(self.sock, events, self.ready)
-        else:
-            self.keeper.unselect(self.sock)
-
-    def ready(self) -> None:
-        """Something moves: ``settle`` writes."""
-        self.read()
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self.waiting else 0)
+        if not self.gone:
+            self.keeper.select(self.sock, events, self.read)
 
 
 class Keeper:
@@ -386,7 +392,8 @@ class Keeper:
             child.inbox += payload
         else:
             if kind == b"D":
-                child.journal.end(json.loads(payload)["unread"])
+                told = json.loads(payload)
+                child.journal.size, child.journal.read = told["size"], told["read"]
             else:
                 self.drop(child)
             child.worker = worker.child = None
@@ -415,13 +422,16 @@ class Keeper:
         self.attachments[name] = self.attachments.get(name, 0) + 1
         child.journal.begin(request["batch"])
         child.worker, worker.child = worker, child
-        worker.answer(
-            b"H",
+        child.watch()
+        worker.hand_over(
+            child,
             pid=child.process.pid,
             identity=child.identity,
             is_new=is_new,
             attachment=self.attachments[name],
             ended=ended,
+            size=child.journal.size,
+            read=child.journal.read,
         )
 
     def drop(self, child: Child) -> None:
@@ -489,9 +499,25 @@ class Keeper:
             worker.settle()
 
 
-def spool() -> IO[bytes]:
-    """Return a temporary file that moves to the disk as it grows."""
-    return tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)
+def unnamed_file() -> FileIO:
+    """Return a file that is gone when the last who has it open closes it."""
+    handle, path = tempfile.mkstemp()
+    os.unlink(path)
+    return FileIO(handle, "r+")
+
+
+def write_at(file: int, data: bytes | bytearray, place: int) -> None:
+    """Write bytes to a place of a file, all of them."""
+    rest = memoryview(data)
+    while rest:
+        written = os.pwrite(file, rest, place)
+        rest, place = rest[written:], place + written
+
+
+def widen(pipe: int) -> None:
+    """Let a pipe hold more, where the system can do so."""
+    with contextlib.suppress(OSError, AttributeError):
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
 def start_of(pid: int) -> str:

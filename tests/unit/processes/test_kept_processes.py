@@ -105,10 +105,62 @@ def test_a_next_run_of_the_batch_reads_output_again(node: KeeperClient) -> None:
     process.detach()
 
 
+def test_input_that_is_not_written_at_a_detach_goes_on(node: KeeperClient) -> None:
+    """The keeper writes it, or hands it to the next attachment, which writes it first."""
+    data = os.urandom(3_000_000)
+    process = node.attach("a/0", shell("read x; cat"), 0)
+    process.write(data)
+    process.detach()
+    process = node.attach("a/0", CAT, 1)
+    process.write(b"go")
+    process.detach()
+    process = node.attach("a/0", CAT, 2)
+    expected = data[data.index(b"\n") + 1 :] + b"go"
+    assert read(process, len(expected)) == expected
+    process.detach()
+
+
+def test_no_output_is_lost_between_attachments(node: KeeperClient) -> None:
+    """Whenever it comes: before the last look, behind it, or while nobody is there."""
+    heard = b""
+    for batch in range(50):
+        process = node.attach("a/0", CAT, batch)
+        process.write(b"%d\n" % batch)
+        heard += process.wait(0.0).data
+        process.detach()
+    process = node.attach("a/0", CAT, 50)
+    expected = b"".join(b"%d\n" % batch for batch in range(50))
+    assert heard + read(process, len(expected) - len(heard)) == expected
+    process.detach()
+
+
+@pytest.mark.parametrize("pipe", ["<&-", ">&-", "2>&-"])
+def test_a_process_may_close_its_pipes(node: KeeperClient, pipe: str) -> None:
+    """It runs on, in this attachment and in the next."""
+    process = node.attach("a/0", shell(f"exec {pipe}; sleep 1000"), 0)
+    process.write(b"x" * 100)
+    assert process.wait(0.3).exit is None
+    process.detach()
+    process = node.attach("a/0", CAT, 1)
+    process.write(b"x")
+    assert not process.is_new
+    assert process.wait(0.1).exit is None
+    process.kill()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc")
+def test_attachments_leave_no_descriptor_open(node: KeeperClient) -> None:
+    node.attach("a/0", CAT, 0).detach()
+    before = os.listdir("/proc/self/fd")
+    for batch in range(1, 20):
+        node.attach("a/0", CAT, batch).detach()
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
 def test_an_attachment_that_breaks_ends_the_process(node: KeeperClient) -> None:
     """Nobody knows what was read of its output."""
     broken = node.attach("a/0", CAT, 0)
-    broken._sock.close()
+    broken._close()
     wait_until(lambda: not is_running(broken.pid))
     process = node.attach("a/0", CAT, 0)
     assert process.is_new
