@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -73,6 +74,12 @@ from sparkstorm.testing.servers import guarded  # noqa: E402 - now that it is cl
 # Whatever a test starts ends with the process that runs the tests, even if that one is killed: each
 # xdist worker has a mark of its own, which its servers, drivers and JVMs inherit.
 os.environ.update(guarded())
+
+# A program that was started with a signal ignored ignores it as well, as under nohup. With a
+# handler this process goes on as before, and programs that tests start hear the signal.
+for _number in (signal.SIGHUP, signal.SIGINT):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, lambda *_: None)
 
 # The JVMs of tests live for a minute or so: compiling twice costs them a sixth of the two cores.
 for _variable in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):

@@ -9,6 +9,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from pyspark import SparkContext
+
 import sparkstorm as ss
 from sparkstorm.multilang import ShellBolt, ShellSpout
 
@@ -44,7 +46,8 @@ def main() -> None:
     def tap(key: Any, task: int, rows: Sequence[Sequence[Any]]) -> None:
         pids.update(row[-1] for row in rows)
         if len(pids) == 3:
-            jvm = run._session._jvm.java.lang.ProcessHandle.current().pid()
+            context: Any = SparkContext._active_spark_context
+            jvm = context._jvm.java.lang.ProcessHandle.current().pid()
             print(f"jvm {jvm}", flush=True)  # noqa: T201
             print(f"children {' '.join(map(str, pids))}", flush=True)  # noqa: T201
             print("ready", flush=True)  # noqa: T201
