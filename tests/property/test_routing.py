@@ -6,14 +6,14 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from sparkstorm.errors import InternalError
 from sparkstorm.packets.columns import CoderError, make_column
 from sparkstorm.planning.plan import Route
-from sparkstorm.streams import Field
-from sparkstorm.tasks.routing import Copies, Emissions, choose_tasks
+from sparkstorm.streams import Field, Stream
+from sparkstorm.tasks.routing import Copies, Emissions, choose_tasks, tasks_of_one
 from sparkstorm.topology.grouping import (
     All,
     Custom,
@@ -296,6 +296,33 @@ def test_the_same_emits_go_the_same_way(grouping: Grouping) -> None:
     values = [str(n % 13) for n in range(100)]
     runs = [route(grouping, range(1, 6), emissions(values, turn=4)) for _ in range(2)]
     assert runs[0] == runs[1]
+
+
+@given(
+    row=st.tuples(*[st.text() | st.binary() | st.integers() | st.floats() | st.booleans()] * 2),
+    types=st.sampled_from(["a, b", "a string, b long", "a long, b double", "a binary, b float"]),
+    tasks=tasks,
+    turn=st.integers(0, 1000),
+)
+@pytest.mark.parametrize(
+    "grouping", [Shuffle(), FieldsGrouping(("a",)), FieldsGrouping(("b", "a")), All(), Global()]
+)
+def test_one_tuple_goes_where_it_goes_among_others(
+    grouping: Grouping, row: tuple[Any, ...], types: str, tasks: range, turn: int
+) -> None:
+    """Whoever asks for the tasks of one tuple is told the truth."""
+    stream, way = Stream(types), Route(target="bolt", tasks=tasks, grouping=grouping)
+    found = tasks_of_one(way, stream, row, turn)
+    try:
+        columns = {
+            field.name: make_column(field, [value])
+            for field, value in zip(stream.fields, row, strict=True)
+        }
+    except CoderError:  # the tuple fails when it is sent
+        assume(False)
+    given = Emissions(columns=columns, count=1, turn=turn, local={})
+    assert found is None or found == choose_tasks(way, given).tasks.tolist()
+    event("quick" if found else "slow")
 
 
 def test_many_tasks_are_sorted_right() -> None:

@@ -39,7 +39,7 @@ _DICTIONARY_MIN_ROWS = 64
 _OBJECT_BYTES = 100
 """A guess for a pickled value; larger bodies are cut again."""
 
-_EXACT: dict[type, pa.DataType] = {
+PLAIN_TYPES: dict[type, pa.DataType] = {
     str: pa.string(),
     int: pa.int64(),
     float: pa.float64(),
@@ -351,7 +351,7 @@ def _dictionary(array: pa.Array) -> Column:
 def _untyped_array(values: list[Any]) -> pa.Array | None:
     kinds = set(map(type, values))
     kinds.discard(type(None))
-    kind = _EXACT.get(kinds.pop()) if len(kinds) == 1 else None
+    kind = PLAIN_TYPES.get(kinds.pop()) if len(kinds) == 1 else None
     try:
         return None if kind is None else pa.array(values, kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):

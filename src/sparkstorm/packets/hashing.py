@@ -23,7 +23,7 @@ from sparkstorm.errors import EmitError
 from sparkstorm.texts.showing import shown
 from sparkstorm.texts.user_errors import is_of_value, message_of
 
-__all__ = ["combine", "hash_array", "hash_value", "hash_values"]
+__all__ = ["combine", "combine_one", "hash_array", "hash_value", "hash_values"]
 
 _MASK = (1 << 64) - 1
 _BYTES, _INTEGER, _FLOAT, _DATE, _TIME, _TUPLE = (
@@ -126,6 +126,14 @@ def combine(hashes: Sequence[U64]) -> U64:
     folded = hashes[0]
     for further in hashes[1:]:
         folded = mix64(folded * np.uint64(31) + further)
+    return folded
+
+
+def combine_one(hashes: Sequence[int]) -> int:
+    """Fold the hashes of one tuple's fields, as :func:`combine` does for many tuples."""
+    folded = hashes[0]
+    for further in hashes[1:]:
+        folded = _mix(folded * 31 + further)
     return folded
 
 

@@ -1,12 +1,13 @@
 """Who receives a tuple, told as soon as it is emitted: for components that ask, as Storm's do."""
 
+from collections.abc import Sequence
 from typing import final
 
 from sparkstorm.packets.batch_info import BatchInfo
 from sparkstorm.packets.columns import CoderError
-from sparkstorm.planning.plan import Plan
+from sparkstorm.planning.plan import Plan, Route
 from sparkstorm.tasks.collectors.outbox import Outbox
-from sparkstorm.tasks.routing import Emissions, choose_tasks
+from sparkstorm.tasks.routing import Emissions, choose_tasks, tasks_of_one
 
 __all__ = ["Receivers", "turn_of"]
 
@@ -44,6 +45,22 @@ class Receivers:
         routes = self._plan.routes[box.key]
         if not routes or not len(box):
             return []
+        found = self._quickly(routes, box)
+        return sorted(self._slowly(routes, box) if found is None else found)
+
+    def _quickly(self, routes: Sequence[Route], box: Outbox) -> list[int] | None:
+        """Route one tuple of plain values; None if that is not enough."""
+        row, turn = box.last_row(), self._turn + len(box) - 1
+        found: list[int] = []
+        for route in routes:
+            tasks = tasks_of_one(route, box.stream, row, turn)
+            if tasks is None:
+                return None
+            found += tasks
+        return found
+
+    def _slowly(self, routes: Sequence[Route], box: Outbox) -> list[int]:
+        """Route a batch of one tuple."""
         direct = box.direct_tasks()
         try:
             columns = box.last_columns()
@@ -63,4 +80,4 @@ class Receivers:
             chosen = [choose_tasks(route, emissions).tasks.tolist() for route in routes]
         except CoderError:
             return []
-        return sorted(task for tasks in chosen for task in tasks)
+        return [task for tasks in chosen for task in tasks]

@@ -6,7 +6,7 @@ runs must send every tuple to the same place.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from sparkstorm.acking.ids import U64, mix64
 from sparkstorm.acking.lineage import Indexes
 from sparkstorm.errors import InternalError
-from sparkstorm.packets.columns import CoderError, Column, rows_of
-from sparkstorm.packets.hashing import combine
+from sparkstorm.packets.columns import PLAIN_TYPES, CoderError, Column, rows_of
+from sparkstorm.packets.hashing import combine, combine_one, hash_value
 from sparkstorm.planning.plan import Route
+from sparkstorm.streams import Stream
 from sparkstorm.texts.user_errors import USER_ERRORS, message_of, reason_of
 from sparkstorm.topology.grouping import (
     All,
@@ -31,7 +32,7 @@ from sparkstorm.topology.grouping import (
     Shuffle,
 )
 
-__all__ = ["Copies", "Emissions", "Tasks", "choose_tasks"]
+__all__ = ["Copies", "Emissions", "Tasks", "choose_tasks", "tasks_of_one"]
 
 Tasks: TypeAlias = NDArray[np.int32]
 """Task numbers."""
@@ -94,6 +95,47 @@ def choose_tasks(route: Route, emissions: Emissions) -> Copies:
             return _direct(route, emissions)
         case _:
             return _sorted(every, _one_each(route, emissions))
+
+
+def tasks_of_one(route: Route, stream: Stream, row: Sequence[Any], turn: int) -> list[int] | None:
+    """Route one tuple, as :func:`choose_tasks` does, without any array.
+
+    Args:
+        route: the way to a subscriber.
+        stream: the declaration of the tuple's stream.
+        row: the tuple's values.
+        turn: the tuple's place in the round-robin.
+
+    Returns:
+        the tasks; None if only :func:`choose_tasks` can tell.
+    """
+    first, count = route.tasks.start, len(route.tasks)
+    match route.grouping:
+        case FieldsGrouping(fields):
+            key = _plain_key(fields, stream, row)
+            if key is None:
+                return None
+            return [first + combine_one([hash_value(value) for value in key]) % count]
+        case Shuffle() | NoneGrouping():
+            return [first + turn % count]
+        case Global():
+            return [first]
+        case All():
+            return [*route.tasks]
+        case _:
+            return None
+
+
+def _plain_key(fields: Sequence[str], stream: Stream, row: Sequence[Any]) -> list[Any] | None:
+    """Return the values to group by, unless some may change on their way to the subscriber."""
+    key = []
+    for name in fields:
+        index = stream.names.index(name)
+        declared, plain = stream.fields[index].type, PLAIN_TYPES.get(type(row[index]))
+        if plain is None or (declared is not None and declared != plain):
+            return None
+        key.append(row[index])
+    return key
 
 
 def _one_each(route: Route, emissions: Emissions) -> Tasks:

@@ -118,15 +118,21 @@ class Outbox:
             made[names[index]] = self._column(index, [row[index] for row in self.rows])
         return made
 
+    def last_row(self) -> Sequence[Any]:
+        """The values of the last tuple."""
+        return [self.rows[-1]] if self.width == 1 else self.rows[-1]
+
     def last_columns(self) -> dict[str, Column]:
         """The values of the last tuple by field.
 
         Raises:
             CoderError: some do not fit the declared types.
         """
-        row = [self.rows[-1]] if self.width == 1 else self.rows[-1]
         return {
-            name: self._column(index, [row[index]]) for index, name in enumerate(self.stream.names)
+            name: self._column(index, [value])
+            for index, (name, value) in enumerate(
+                zip(self.stream.names, self.last_row(), strict=True)
+            )
         }
 
     def direct_tasks(self) -> Tasks | None:
