@@ -4,23 +4,27 @@
 
 Sentences of six words, split and counted by two tasks each on Spark's ``local[2]``, every message
 tracked. The sides, one after the other and each in a process of its own: the bolts native;
-``plain``, children without an adapter, which write their output in one go; and ``pystorm``, if a
-Python that has it is named. With ``--storm`` the same children run on a local cluster of Apache
-Storm 2.8.3 from Maven Central. Told is the steady rate, after the first fifth of the sentences.
-Exit code 1 if a count was wrong.
+``plain``, children without an adapter, which write their output in one go; ``storm.py``, children
+on the adapter that Apache Storm publishes, which waits for the task ids of each emit; and
+``pystorm``, if a Python that has it is named. With ``--storm`` the same children run on a local
+cluster of Apache Storm 2.8.3 from Maven Central. Told is the steady rate, after the first fifth of
+the sentences. Exit code 1 if a count was wrong.
 
 ``alone`` is what the children do for one core's time when nobody reads their output but this
 script: no parent can be faster than that, times the cores that it leaves them.
 """
 
 import argparse
+import atexit
 import json
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +32,10 @@ import sparkstorm as ss
 from benchmarks.workload import WORDS_PER_SENTENCE, expected_counts, sentences
 from sparkstorm.multilang import ShellBolt
 from sparkstorm.spouts import IteratorSpout
-from tests.tools.storm import count_on_storm
+from tests.tools.storm import count_on_storm, put_adapters
 
 CHILDREN = Path(__file__).parent / "children"
+SCRIPTS = {"plain": "plain.py", "storm.py": "storm_words.py", "pystorm": "words.py"}
 _STORM_SECS = 900.0
 
 
@@ -83,9 +88,19 @@ class Totals:
         return (ended[1] - begun[1]) / (ended[0] - begun[0]) / WORDS_PER_SENTENCE
 
 
-def shell(python: str, script: str, name: str, outputs: list[str]) -> ShellBolt:
-    """Return a bolt of the children's folder."""
-    return ShellBolt([python, script, name], outputs=outputs, resources=CHILDREN)
+def shell(python: str, script: Path, name: str, outputs: list[str]) -> ShellBolt:
+    """Return a bolt whose child is a script of the resources folder."""
+    return ShellBolt([python, script.name, name], outputs=outputs, resources=script.parent)
+
+
+@cache
+def script_of(side: str) -> Path:
+    """Return the script of a side's children, in the folder that has all it imports."""
+    folder = Path(tempfile.mkdtemp(prefix="sparkstorm-children-"))
+    atexit.register(shutil.rmtree, folder)
+    if side == "storm.py":
+        put_adapters(folder)
+    return Path(shutil.copy(CHILDREN / SCRIPTS[side], folder))
 
 
 def topology(count: int, side: str, python: str) -> ss.Topology:
@@ -96,7 +111,7 @@ def topology(count: int, side: str, python: str) -> ss.Topology:
     split: Any = Split()
     counting: Any = Count()
     if side != "native":
-        script = "plain.py" if side == "plain" else "words.py"
+        script = script_of(side)
         split = shell(python, script, "Split", ["word"])
         counting = shell(python, script, "Count", ["word", "n"])
     builder.set_bolt("split", split, 2).shuffle_grouping("sentences")
@@ -127,22 +142,26 @@ def alone(count: int, side: str, python: str) -> float:
     """Return the sentences that the children of one side do in a second of one core."""
     lines = sentences(0, count)
     words = [word for line in lines for word in line.split()]
-    script = str(CHILDREN / ("plain.py" if side == "plain" else "words.py"))
-    secs = cpu_of([python, script, "Split"], lines) + cpu_of([python, script, "Count"], words)
-    return count / secs
+    script = str(script_of(side))
+    split, counting = [python, script, "Split"], [python, script, "Count"]
+    waits = side == "storm.py"
+    return count / (cpu_of(split, lines, waits=waits) + cpu_of(counting, words, waits=waits))
 
 
-def cpu_of(command: list[str], values: list[str]) -> float:
-    """Feed a child one-field tuples; return the seconds of CPU that it took for them."""
+def cpu_of(command: list[str], values: list[str], *, waits: bool) -> float:
+    """Feed a child one-field tuples; return the seconds of CPU that it took for them.
+
+    A child that waits for the task ids of each emit finds them behind the tuple.
+    """
     hello = {
         "conf": {},
         "context": {"taskid": 1, "componentid": "alone", "task->component": {"1": "alone"}},
         "pidDir": tempfile.gettempdir(),
     }
-    tuples: list[dict[str, Any]] = [
-        {"id": str(number), "comp": "in", "stream": "default", "task": 2, "tuple": [value]}
-        for number, value in enumerate(values)
-    ]
+    tuples: list[Any] = []
+    for number, value in enumerate(values):
+        tup = {"id": str(number), "comp": "in", "stream": "default", "task": 2, "tuple": [value]}
+        tuples += [tup, *([[2]] * len(value.split()) if waits else [])]
     beat = {"id": "beat", "comp": "__system", "stream": "__heartbeat", "task": -1, "tuple": []}
     used = []
     for messages in ([], tuples):
@@ -157,7 +176,7 @@ def cpu_of(command: list[str], values: list[str]) -> float:
 
 def run_on_storm(count: int, side: str, python: str) -> float:
     """Return the rate of Storm with the children of one side; ends with 1 if a count was wrong."""
-    script = str(CHILDREN / ("plain.py" if side == "plain" else "words.py"))
+    script = str(script_of(side))
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write("\n".join(sentences(0, count)))
         file.flush()
@@ -179,7 +198,7 @@ def main() -> None:
     if options.side:
         run(options.sentences, options.side, options.pystorm or sys.executable)
         return
-    sides = ["native", "plain", *(["pystorm"] if options.pystorm else [])]
+    sides = ["native", "plain", "storm.py", *(["pystorm"] if options.pystorm else [])]
     rates: dict[str, float] = {}
     for side in sides:
         command = [sys.executable, "-m", "benchmarks.shell_bolts", "--side", side]

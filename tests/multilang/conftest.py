@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import tempfile
 import venv
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,27 +14,20 @@ import pytest
 
 from sparkstorm import Config, Topology
 from sparkstorm.testing import LocalRunner, wait_until
-from sparkstorm.testing.servers.jars import cached_jars
+from tests.tools.storm import put_adapters
 
 collect_ignore = ["words"]
 """Components, whose adapters our own Python does not have."""
 
 WORDS = Path(__file__).parent / "words"
-STORM = "2.8.3"
 PACKAGES = ("pystorm==3.1.4", "streamparse==5.0.1", "msgpack==1.1.2")
 
 
 @pytest.fixture(scope="session")
 def storm_resources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A resources folder with Storm's own adapters and the components of ``words``."""
-    modules = tuple(("org.apache.storm", f"multilang-{x}", STORM) for x in ("python", "javascript"))
     folder = tmp_path_factory.mktemp("resources")
-    for jar in Path(cached_jars("storm-adapters", modules)).parent.glob("multilang-*.jar"):
-        with zipfile.ZipFile(jar) as archive:
-            for name in archive.namelist():
-                if name.startswith("resources/storm."):
-                    (folder / Path(name).name).write_bytes(archive.read(name))
-    assert {path.name for path in folder.iterdir()} == {"storm.py", "storm.js"}
+    put_adapters(folder)
     for path in WORDS.iterdir():
         if path.is_file():
             shutil.copy(path, folder)

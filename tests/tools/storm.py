@@ -1,7 +1,8 @@
-"""A real Apache Storm from Maven Central, and the word count on it, whose bolts are children."""
+"""A real Apache Storm from Maven Central, its adapters, and the word count with children on it."""
 
 import re
 import subprocess
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,9 +13,12 @@ from typing import final
 from sparkstorm.java import find_java
 from sparkstorm.testing.servers.jars import cached_jars
 
-__all__ = ["StormCount", "count_on_storm"]
+__all__ = ["StormCount", "count_on_storm", "put_adapters"]
 
 STORM = (("org.apache.storm", "storm-server", "2.8.3"),)
+ADAPTERS = tuple(
+    ("org.apache.storm", f"multilang-{language}", "2.8.3") for language in ("python", "javascript")
+)
 COMPILER = (("org.eclipse.jdt", "ecj", "3.33.0"),)
 """A compiler for Java that needs no JDK."""
 
@@ -28,6 +32,16 @@ class StormCount:
 
     counts: dict[str, int]
     rate: float
+
+
+def put_adapters(folder: Path) -> None:
+    """Put the adapters that Apache Storm publishes, storm.py and storm.js, into a folder."""
+    for jar in Path(cached_jars("storm-adapters", ADAPTERS)).parent.glob("multilang-*.jar"):
+        with zipfile.ZipFile(jar) as archive:
+            for name in archive.namelist():
+                if name.startswith("resources/storm."):
+                    (folder / Path(name).name).write_bytes(archive.read(name))
+    assert {path.name for path in folder.iterdir()} == {"storm.py", "storm.js"}
 
 
 def count_on_storm(
