@@ -33,7 +33,7 @@ UNIT := $(wildcard tests/unit tests/property tests/plan) tests/test_layers.py sr
 NOT_QUICK := --ignore=tests/unit/ui/test_openapi.py
 
 # What the compiled modules do, to be tested a second time without the compiler's help.
-PLAIN := tests/unit/packets tests/unit/state tests/unit/tasks tests/unit/test_tuples.py \
+PLAIN := $(addprefix tests/unit/, multilang packets state tasks test_tuples.py) \
 	$(addprefix tests/behaviour/bolts/test_, bolts.py held_tuples.py) \
 	$(addprefix tests/behaviour/tracking/test_, failures.py storm_integration.py tracking.py \
 	unreadable_values.py)

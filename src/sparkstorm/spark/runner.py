@@ -25,6 +25,7 @@ from sparkstorm.planning.advice import advice_on
 from sparkstorm.planning.passes import check_name
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.driver.failures.restarts import Restarts
+from sparkstorm.spark.driver.garbage import rare_collections
 from sparkstorm.spark.driver.jvm import Jvm, stop_session
 from sparkstorm.spark.driver.kept_processes import end_kept_processes
 from sparkstorm.spark.driver.query import Query
@@ -110,6 +111,7 @@ def submit(
             check_given(session)
         on_step("checking the topology and its checkpoint")
         warm_workers(session)
+        parts.enter_context(rare_collections())
         parts.enter_context(Jvm(session).told_if_gone())
         # 2. the checkpoint: no other driver may write to it from now on
         place = parts.enter_context(take_checkpoint(checkpoint, session, name, settings))

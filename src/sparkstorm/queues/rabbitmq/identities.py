@@ -55,7 +55,9 @@ class Identities:
 
         A first delivery never gets a name that is in use: its message is surely another one.
         """
-        twins = self._twins.setdefault(content, _Twins())
+        twins = self._twins.get(content)
+        if twins is None:
+            twins = self._twins[content] = _Twins()
         if redelivered and twins.lost:
             number = next(iter(twins.lost))
             del twins.lost[number], self._lost[content, number]

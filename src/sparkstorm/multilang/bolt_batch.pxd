@@ -1,0 +1,1 @@
+# What Cython makes of bolt_batch.py; see docs/internals.md.

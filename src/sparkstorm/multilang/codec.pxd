@@ -1,0 +1,1 @@
+# What Cython makes of codec.py; see docs/internals.md.

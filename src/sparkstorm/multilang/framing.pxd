@@ -1,0 +1,1 @@
+# What Cython makes of framing.py; see docs/internals.md.

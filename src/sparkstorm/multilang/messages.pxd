@@ -1,0 +1,1 @@
+# What Cython makes of messages.py; see docs/internals.md.
