@@ -286,10 +286,12 @@ def measure(system: System, messages: int) -> bool:
 def main() -> int:
     """Measure the chosen queues; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("queues", nargs="*", default=list(SYSTEMS), choices=[*SYSTEMS, []])
+    parser.add_argument("queues", nargs="*", metavar="QUEUE", help=", ".join(SYSTEMS))
     parser.add_argument("--scale", type=float, default=1.0, help="times as many messages")
     options = parser.parse_args()
-    chosen = [SYSTEMS[name] for name in options.queues]
+    if unknown := set(options.queues) - set(SYSTEMS):
+        parser.error(f"{', '.join(sorted(unknown))} is none of {', '.join(SYSTEMS)}")
+    chosen = [SYSTEMS[name] for name in options.queues or SYSTEMS]
     good = [measure(system, int(system.messages * options.scale)) for system in chosen]
     return 0 if all(good) else 1
 
