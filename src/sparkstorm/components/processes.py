@@ -117,7 +117,8 @@ class NodeProcesses(Protocol):
         Args:
             name: names the process among those of the run.
             spec: how it is started.
-            batch: the batch that runs. Its number says whether output is read again.
+            batch: the batch that runs. Its number says whether output is read again. Of a negative
+                number, outside of a batch, output is read once.
 
         Raises:
             ProcessLostError: the process or its keeper cannot be started.

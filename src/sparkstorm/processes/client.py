@@ -148,6 +148,7 @@ class AttachedProcess:
             dict(zip(found["pipes"], self._descriptors, strict=True)),
             size=found["size"],
             read=found["read"],
+            keeps=request["batch"] >= 0,
             keeper=sock.fileno(),
         )
         self._pipes.write(self._input)
@@ -185,7 +186,7 @@ class AttachedProcess:
         pipes.log()
         if pipes.unwritten:
             self._send(b"W", pipes.unwritten)
-        self._leave(b"D", {"size": pipes.size, "read": max(pipes.read - unread, 0)})
+        self._leave(b"D", {"size": pipes.size, "read": pipes.read(unread)})
 
     def kill(self) -> None:
         """End the process and detach."""

@@ -29,15 +29,23 @@ class Pipes:
             closed is not there.
         size: how many bytes of output the journal holds.
         read: how many of them an earlier run of this batch has read.
+        keeps: whether output is written to the journal: outside of a batch nobody reads it again.
         keeper: the descriptor of the connection to the keeper, which :meth:`wait` watches as well.
     """
 
     def __init__(
-        self, descriptors: Mapping[str, int], *, size: int, read: int, keeper: int
+        self,
+        descriptors: Mapping[str, int],
+        *,
+        size: int,
+        read: int,
+        keeps: bool,
+        keeper: int,
     ) -> None:
         self._files = {name: FileIO(number, "r+") for name, number in descriptors.items()}
         self._size = self._earlier = size
         self._read_before = read
+        self._keeps = keeps
         self._at = 0
         self._unlogged = bytearray()
         self._outbox = bytearray()
@@ -54,10 +62,13 @@ class Pipes:
         """How many bytes the journal holds after :meth:`log`."""
         return self._size
 
-    @property
-    def read(self) -> int:
-        """How many bytes of the journal this attachment has read."""
-        return self._at
+    def read(self, unread: int) -> int:
+        """Return how many bytes of the journal this attachment has read, but for the last ones.
+
+        Args:
+            unread: so many of the last bytes of output count as not read.
+        """
+        return max(self._at - unread, 0) if self._keeps else self._at
 
     @property
     def unwritten(self) -> bytes:
@@ -140,11 +151,16 @@ class Pipes:
             self._poll.unregister(file)
             self._drop(name)
         elif name == "out":
-            self._at += len(data)
-            self._unlogged += data
-            if len(self._unlogged) >= _LOG_BYTES:
-                self.log()
+            self._note(data)
         return data
+
+    def _note(self, output: bytes) -> None:
+        if not self._keeps:
+            return
+        self._at += len(output)
+        self._unlogged += output
+        if len(self._unlogged) >= _LOG_BYTES:
+            self.log()
 
     def _push(self) -> None:
         """Write as much as standard input takes, and watch for room if something is left."""

@@ -134,6 +134,21 @@ def test_no_output_is_lost_between_attachments(node: KeeperClient) -> None:
     process.detach()
 
 
+def test_output_outside_of_a_batch_fills_no_disk(node: KeeperClient) -> None:
+    """A spout's child may talk for weeks."""
+    process = node.attach("a/0", CAT, -1)
+    data = os.urandom(1_000_000)
+    process.write(data)
+    assert read(process, len(data)) == data
+    assert process._pipes is not None
+    assert os.fstat(process._pipes._files["journal"].fileno()).st_size == 0
+    process.detach()
+    process = node.attach("a/0", CAT, -1)
+    process.write(b"x")
+    assert read(process, 1) == b"x"
+    process.detach()
+
+
 @pytest.mark.parametrize("pipe", ["<&-", ">&-", "2>&-"])
 def test_a_process_may_close_its_pipes(node: KeeperClient, pipe: str) -> None:
     """It runs on, in this attachment and in the next."""
