@@ -6,9 +6,16 @@ from typing import final
 import pytest
 
 from sparkstorm.testing.queues import QueueBench, QueueConformance
-from sparkstorm.testing.servers import ElasticMQServer, KestrelServer, PostgresServer, RedisServer
+from sparkstorm.testing.servers import (
+    ElasticMQServer,
+    KestrelServer,
+    PostgresServer,
+    RabbitServer,
+    RedisServer,
+)
 from tests.queues.kestrel_bench import KestrelBench
 from tests.queues.postgres_bench import PostgresBench
+from tests.queues.rabbit_bench import RabbitBench
 from tests.queues.redis_bench import RedisBench
 from tests.queues.sqs_bench import SQSBench
 
@@ -46,3 +53,8 @@ def test_redis_streams(redis: RedisServer) -> None:
 def test_postgres(postgres: PostgresServer) -> None:
     """The leases of the rows under way end meanwhile."""
     Suite(PostgresBench(postgres, 1.0)).test_consuming_goes_on_after_the_server_was_away()
+
+
+def test_rabbitmq(rabbit: RabbitServer) -> None:
+    """The server hands the messages out anew: their names stay the same."""
+    Suite(RabbitBench(rabbit)).test_consuming_goes_on_after_the_server_was_away()
