@@ -611,7 +611,7 @@ def test_values_that_cannot_be_written(run_locally: Any, caplog: pytest.LogCaptu
     assert only(store).replays == 0
 
 
-@pytest.mark.parametrize("spout", ["partitioned", "hosted"])
+@pytest.mark.parametrize("spout", [pytest.param("partitioned", marks=pytest.mark.slow), "hosted"])
 def test_bolt_that_never_acks_for_ten_minutes(
     tmp_path: Path,
     spout: str,
