@@ -3,20 +3,16 @@
 import logging
 import os
 import signal
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from importlib.machinery import (
-    EXTENSION_SUFFIXES,
-    SOURCE_SUFFIXES,
-    FileFinder,
-    SourceFileLoader,
-)
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.tools.plain import SRC, load_plain_python
 
 if TYPE_CHECKING:  # tests without Spark do not load it
     from pyspark.sql import SparkSession
@@ -34,16 +30,8 @@ os.environ["SPARKSTORM_REGISTRY"] = _REGISTRY.name
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
-SRC = Path(__file__).parents[1] / "src"
-
 
 # --- compiled modules (hatch_build.py) ---------------------------------------------------------
-
-
-def _find_sources_only(path: str) -> FileFinder:
-    if not Path(path).is_relative_to(SRC):
-        raise ImportError("not ours")
-    return FileFinder(path, (SourceFileLoader, SOURCE_SUFFIXES))
 
 
 def _newer_than_compiled() -> list[str]:
@@ -58,8 +46,7 @@ def _newer_than_compiled() -> list[str]:
 
 
 if os.environ.get("PLAIN_PYTHON"):  # `make test-plain`: as on machines without a C compiler
-    sys.path_hooks.insert(0, _find_sources_only)
-    sys.path_importer_cache.clear()
+    load_plain_python()
 elif _stale := _newer_than_compiled():
     pytest.exit(f"run `make setup`: changed since it was compiled: {', '.join(_stale)}", 4)
 

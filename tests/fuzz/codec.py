@@ -12,12 +12,15 @@ from pathlib import Path
 
 import atheris
 
+from tests.tools.plain import load_plain_python
+
+load_plain_python()  # the coverage of a compiled module cannot be seen
+
 with atheris.instrument_imports(include=["sparkstorm.multilang"]):
+    from sparkstorm.errors import ProtocolError
     from sparkstorm.multilang.codec import ChildCodec, ParentCodec
     from sparkstorm.multilang.framing import JsonSerializer, Stray
     from sparkstorm.multilang.messages import to_wire
-
-from sparkstorm.errors import ProtocolError
 
 SEEDS = (
     b'{"pid":7}\nend\n',
