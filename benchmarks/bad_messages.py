@@ -5,9 +5,9 @@ at a steady rate; in every second run 1 % of them fail once and 0.1 % always. Pr
 from emit to ack of the good messages, and the ratio. The target is at most 1.2.
 """
 
+import argparse
 import logging
 import statistics
-import sys
 import time
 from collections.abc import Hashable, Sequence
 
@@ -89,8 +89,11 @@ def measure(session: object, with_bad_ones: bool) -> tuple[float, int]:
     return statistics.median(latencies), found.dead_letters
 
 
-def main(rounds: int) -> None:
+def main() -> None:
     """Print each pair of runs, then the ratio of the medians."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rounds", nargs="?", type=int, default=3)
+    rounds = parser.parse_args().rounds
     session = make_session("bad-messages", "local[2]")
     without, with_bad = [], []
     try:
@@ -106,4 +109,4 @@ def main(rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+    main()

@@ -6,9 +6,9 @@ folder (by default the current folder; the result depends on its disk). Then the
 alone: one write of the size of a plan. Prints the medians and the folder.
 """
 
+import argparse
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -96,8 +96,13 @@ def write_secs(folder: Path, *, fsync: bool) -> float:
     return statistics.median(taken)
 
 
-def main(rounds: int, folder: Path) -> None:
+def main() -> None:
     """Measure in turns and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rounds", nargs="?", type=int, default=5)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path())
+    chosen = parser.parse_args()
+    rounds, folder = chosen.rounds, chosen.folder
     session = make_session("fsync", "local[2]")
     taken: dict[bool, list[float]] = {True: [], False: []}
     for number in range(2 * rounds):
@@ -115,7 +120,4 @@ def main(rounds: int, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(
-        int(sys.argv[1]) if len(sys.argv) > 1 else 5,
-        Path(sys.argv[2]) if len(sys.argv) > 2 else Path(),
-    )
+    main()

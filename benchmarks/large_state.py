@@ -7,6 +7,7 @@ The difference is the price of the state at the start. Memory is the resident se
 workers together, and of the JVM, at the end of that batch.
 """
 
+import argparse
 import json
 import subprocess
 import sys
@@ -55,7 +56,9 @@ class Keep(ss.StatefulBolt):
 
 def main() -> None:
     """Measure both back ends, each step in a process of its own."""
-    keys = int(sys.argv[1]) if len(sys.argv) > 1 else KEYS
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("keys", nargs="?", type=int, default=KEYS)
+    keys = parser.parse_args().keys
     for backend in ("memory", "rocksdb"):
         with tempfile.TemporaryDirectory(prefix="sparkstorm-bench-") as folder:
             full, small = f"{folder}/full", f"{folder}/small"

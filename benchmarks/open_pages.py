@@ -6,10 +6,10 @@ Prints how long views take while so many pages are kept fresh, how often a drive
 much the page's memory grows in the second half.
 """
 
+import argparse
 import asyncio
 import resource
 import statistics
-import sys
 import threading
 import time
 
@@ -64,7 +64,12 @@ async def measure(port: int, pages: int, secs: float) -> list[float]:
 
 def main() -> None:
     """Open the pages, and print the figures."""
-    pages, messages, secs = [*map(int, sys.argv[1:]), *(100, 10_000, 30)[len(sys.argv) - 1 :]]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pages", nargs="?", type=int, default=100)
+    parser.add_argument("messages", nargs="?", type=int, default=10_000)
+    parser.add_argument("seconds", nargs="?", type=int, default=30)
+    chosen = parser.parse_args()
+    pages, messages, secs = chosen.pages, chosen.messages, chosen.seconds
     shop = FakeControl("shop", messages=messages)
     server = Server(FakeRegistry([shop]), port=0)
     thread = threading.Thread(target=server.run)

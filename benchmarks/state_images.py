@@ -8,9 +8,9 @@ it read from the start, and its CPU time. With ``local-cluster[4,1,1024]``, and 
 there are four executors of one core.
 """
 
+import argparse
 import os
 import random
-import sys
 import tempfile
 import time
 from typing import Any, NamedTuple
@@ -109,10 +109,13 @@ def count_reads() -> None:
 
 def main() -> None:
     """Measure each bound on a session of its own."""
-    master, *bounds = sys.argv[1:] or ["local[4]"]
-    SPARK_SETTINGS["spark.master"] = master
-    for bound in map(int, bounds or ("1024", "40", "0")):
-        print(f"{master}, {bound} MiB")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("master", nargs="?", default="local[4]")
+    parser.add_argument("bounds", nargs="*", type=int, default=(1024, 40, 0), metavar="mib")
+    chosen = parser.parse_args()
+    SPARK_SETTINGS["spark.master"] = chosen.master
+    for bound in chosen.bounds:
+        print(f"{chosen.master}, {bound} MiB")
         report(run_once(bound * 2**20))
 
 

@@ -6,6 +6,7 @@ figure is the ack rate of the other records after the first tenth of them; the r
 least 0.9. Exit code 1 if it is lower.
 """
 
+import argparse
 import logging
 import statistics
 import sys
@@ -83,8 +84,11 @@ def _moment(run: Run, acked: int) -> float:
     return time.monotonic()
 
 
-def main(rounds: int) -> int:
+def main() -> int:
     """Print each pair of runs, then the ratio of the medians."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rounds", nargs="?", type=int, default=3)
+    rounds = parser.parse_args().rounds
     ratios = []
     with KafkaServer() as kafka:
         fill(kafka.address)
@@ -104,4 +108,4 @@ def main(rounds: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 3))
+    sys.exit(main())

@@ -6,6 +6,7 @@ Starts ``sparkstorm run --ui`` on a topology in which so many messages wait for 
 flow. Prints how long the page's views take, and the memory of driver and page, each minute.
 """
 
+import argparse
 import asyncio
 import os
 import statistics
@@ -128,7 +129,12 @@ async def watch(entry: Entry, minutes: int, pages: int) -> None:
 
 def main() -> None:
     """Start the run, open the pages, print the figures."""
-    minutes, pages, messages = [*map(int, sys.argv[1:]), *(10, 100, 10_000)[len(sys.argv) - 1 :]]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("minutes", nargs="?", type=int, default=10)
+    parser.add_argument("pages", nargs="?", type=int, default=100)
+    parser.add_argument("messages", nargs="?", type=int, default=10_000)
+    chosen = parser.parse_args()
+    minutes, pages, messages = chosen.minutes, chosen.pages, chosen.messages
     with tempfile.TemporaryDirectory() as name:
         os.environ["SPARKSTORM_REGISTRY"] = str(Path(name) / "registry")
         run = start(Path(name), messages)

@@ -7,6 +7,7 @@ the CPU seconds of the batch, the most memory it took, the largest packet, and a
 between the window and the ackers. Exit code 1 if a message was not acked.
 """
 
+import argparse
 import json
 import resource
 import subprocess
@@ -110,8 +111,11 @@ def peak_bytes() -> int:
 
 def main() -> int:
     """Measure each case in a process of its own."""
-    given = [int(text) for text in sys.argv[1:]]
-    tuples, cases = (given or [TUPLES])[0], given[1:] or RESULTS
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tuples", nargs="?", type=int, default=TUPLES)
+    parser.add_argument("results", nargs="*", type=int, default=RESULTS)
+    chosen = parser.parse_args()
+    tuples, cases = chosen.tuples, chosen.results
     wrong = False
     for results in cases:
         command = [sys.executable, "-m", "benchmarks.window_results", "--one"]
