@@ -19,7 +19,7 @@ SRC = Path(__file__).parents[1] / "src"
 
 # --- the table: each layer, from the bottom up, with what it may import beside itself -----------
 
-VALUES = {"texts", "_version", "clock", "config", "errors", "java", "metrics"}
+VALUES = {"texts", "_version", "clock", "config", "errors", "garbage", "java", "metrics"}
 VALUES |= {"streams", "tuples", "verdicts", "control.views"}
 CORE = VALUES | {"acking", "components", "topology", "planning"}
 FILES = {"checkpoint.files", "checkpoint.seal"}

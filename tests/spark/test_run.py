@@ -1,6 +1,7 @@
 """The run of a topology on Spark: sessions, stopping, restarting, and what fails on the way."""
 
 import contextlib
+import os
 import re
 import warnings
 from collections import Counter
@@ -14,6 +15,7 @@ import cloudpickle
 import pytest
 
 import sparkstorm as ss
+from sparkstorm import spouts
 from sparkstorm.spark.driver.session import check_given, query_session, write_no_crc_files
 from sparkstorm.spark.keys import partition_keys, spark_hash
 from sparkstorm.spouts import LinesSpout
@@ -51,6 +53,26 @@ class CountLines(ss.StatefulBolt):
         count = self.state.get(tup["sentence"], 0) + 1
         self.state.put(tup["sentence"], count)
         self.collector.emit([tup["sentence"], count], anchors=tup)
+        self.collector.ack(tup)
+
+
+class Daemon(ss.Bolt):
+    """Emits the process id of Spark's Python daemon: workers are its children."""
+
+    outputs = "pid long"
+
+    def execute(self, tup: ss.Tuple) -> None:
+        self.collector.emit([os.getppid()], anchors=tup)
+        self.collector.ack(tup)
+
+
+class StatefulDaemon(ss.StatefulBolt):
+    """Likewise, from a stage with state."""
+
+    outputs = "pid long"
+
+    def execute(self, tup: ss.Tuple) -> None:
+        self.collector.emit([os.getppid()], anchors=tup)
         self.collector.ack(tup)
 
 
@@ -97,6 +119,24 @@ def running(topology: ss.Topology, session: Any, **options: Any) -> Iterator[Any
         yield run
     finally:
         run.stop(drain=False)
+
+
+def test_stages_with_and_without_state_share_their_workers(spark: Any) -> None:
+    """Spark has a daemon for each environment of workers: one is enough."""
+    builder = ss.TopologyBuilder()
+    builder.set_spout("numbers", spouts.IteratorSpout([1, 2], "n int"))
+    builder.set_bolt("plain", Daemon()).shuffle_grouping("numbers")
+    builder.set_bolt("stateful", StatefulDaemon()).shuffle_grouping("plain")
+    found: dict[str, set[int]] = {}
+
+    def note(stream: Any, task: int, tuples: Any) -> None:
+        found.setdefault(stream.component, set()).update(pid for (pid,) in tuples)
+
+    taps = ["plain", "stateful"]
+    with running(builder.create_topology(), spark, taps=taps, on_tap=note) as run:
+        assert run.wait_until_drained(PATIENCE_SECS)
+    assert found["plain"] == found["stateful"]
+    assert len(found["plain"]) == 1
 
 
 def test_group_keys_fall_into_their_partitions(spark: Any) -> None:

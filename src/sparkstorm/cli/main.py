@@ -13,6 +13,7 @@ from sparkstorm.cli.running.app import add_commands
 from sparkstorm.cli.state import app as state_app
 from sparkstorm.cli.terminal import bear_any_text, say
 from sparkstorm.cli.ui.app import ui
+from sparkstorm.garbage import rare_collections
 
 __all__ = ["app", "main"]
 
@@ -326,7 +327,8 @@ app.add_typer(state_app.app)
 def main() -> None:
     """Run the command line."""
     bear_any_text()  # for help, too
-    app()
+    with rare_collections():  # for the imports of the commands, and a run
+        app()
 
 
 if __name__ == "__main__":

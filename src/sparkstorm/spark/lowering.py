@@ -1,6 +1,7 @@
 """Turn a plan into one streaming query: a chain of stages with an exchange between any two."""
 
 import hashlib
+import pickle
 from typing import final
 
 import cloudpickle
@@ -12,8 +13,9 @@ from sparkstorm.planning.plan import Plan, StageKind
 from sparkstorm.spark.keys import partition_keys
 from sparkstorm.spark.own_classes import own_classes
 from sparkstorm.spark.rows import PACKETS_DDL
+from sparkstorm.spark.worker.processor import StageProcessor
 from sparkstorm.spark.worker.runtime import PlanPayload
-from sparkstorm.spark.worker.stages import StageFunction, StageProcessor
+from sparkstorm.spark.worker.stages import StageFunction, StateStageFunction
 from sparkstorm.tasks.state_runs import Told
 
 __all__ = ["ToldParam", "lower"]
@@ -67,7 +69,8 @@ def _lower_stage(
             for level in stage.levels
             for component in plan.levels[level].components
         )
-        processor = StageProcessor(payload, stage, number, told, has_entries=has_entries)
+        work = pickle.dumps(StateStageFunction(payload, stage, number, told))
+        processor = StageProcessor(work, has_entries=has_entries)
         return keyed.groupBy("key").transformWithState(processor, PACKETS_DDL, "append", "none")
     if stage.kind is not StageKind.READ:  # the source's rows lie where they are read
         frame = frame.repartitionById(plan.partitions, sf.col("dest"))

@@ -21,11 +21,11 @@ from sparkstorm.checkpoint.spark_messages import SparkMessages
 from sparkstorm.config import Config
 from sparkstorm.control.publishing import Published, published
 from sparkstorm.dead_letters.origin import Origin
+from sparkstorm.garbage import rare_collections
 from sparkstorm.planning.advice import advice_on
 from sparkstorm.planning.passes import check_name
 from sparkstorm.planning.plan import Plan
 from sparkstorm.spark.driver.failures.restarts import Restarts
-from sparkstorm.spark.driver.garbage import rare_collections
 from sparkstorm.spark.driver.jvm import Jvm, stop_session
 from sparkstorm.spark.driver.kept_processes import end_kept_processes
 from sparkstorm.spark.driver.query import Query

@@ -38,6 +38,7 @@ __all__ = [
     "make_session",
     "query_session",
     "running_session",
+    "session_apart",
     "spark_parallelism",
     "write_no_crc_files",
 ]
@@ -66,11 +67,16 @@ SQL_SETTINGS: dict[str, str] = {
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
 """Settings of the query's own session.
 
 ``wholeStage`` is off: generated Java pays where there are many rows, but packets are few. Word
 count takes a tenth less CPU without generated code.
+
+``simplifiedTraceback`` is an environment variable of the workers of stages without state. Spark
+gives each environment workers of its own, with a daemon to fork them: a start took another second,
+and an executor had two Python processes for each core. What a bolt raises does not reach Spark.
 """
 
 _DAEMON = "sparkstorm.spark.worker.daemon"
@@ -250,7 +256,21 @@ def query_session(given: SparkSession, partitions: int, checkpoint: str) -> Spar
             "it starts: " + "; ".join(missing),
             stacklevel=3,
         )
-    session = given.newSession()  # so that the settings are not those of the user's own queries
+    session = session_apart(given)
+    session.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    if "://" not in checkpoint or checkpoint.startswith("file:"):
+        # Spark's default renames by a process for each file, where Hadoop's native code is missing.
+        session.conf.set("spark.sql.streaming.checkpointFileManagerClass", LOCAL_FILE_MANAGER)
+    return session
+
+
+def session_apart(given: SparkSession) -> SparkSession:
+    """Return a new session with our settings, which so are not those of the user's own queries.
+
+    Raises:
+        ConfigError: Spark refuses the value of a setting.
+    """
+    session = given.newSession()
     try:  # the first look at any setting is when Spark reads all of them
         settings = session.conf
     except IllegalArgumentException as error:
@@ -258,10 +278,6 @@ def query_session(given: SparkSession, partitions: int, checkpoint: str) -> Spar
         raise ConfigError(f"Spark refuses a setting: {first}") from error
     for key, value in SQL_SETTINGS.items():
         settings.set(key, value)
-    settings.set("spark.sql.shuffle.partitions", str(partitions))
-    if "://" not in checkpoint or checkpoint.startswith("file:"):
-        # Spark's default renames by a process for each file, where Hadoop's native code is missing.
-        settings.set("spark.sql.streaming.checkpointFileManagerClass", LOCAL_FILE_MANAGER)
     return session
 
 

@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from sparkstorm.spark.driver.session import session_apart
+
 __all__ = ["warm_workers"]
 
 
@@ -24,7 +26,8 @@ def warm_workers(session: SparkSession) -> None:
 def _run_once(session: Any) -> None:
     tasks = session.sparkContext.defaultParallelism
     try:
-        rows = session.range(0, tasks, 1, tasks)
+        # Spark keeps workers apart by their environment, which comes from the session's settings.
+        rows = session_apart(session).range(0, tasks, 1, tasks)
         # The rows stay in Java. Were they read here, by Arrow's C++ on a daemon thread, a process
         # that exits meanwhile would be aborted.
         rows.mapInArrow(_same, rows.schema).write.format("noop").mode("append").save()

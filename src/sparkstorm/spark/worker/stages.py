@@ -3,12 +3,12 @@
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, final
+from functools import partial
+from typing import final
 
 import pyarrow as pa
 from pyspark import Accumulator, TaskContext
 from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from sparkstorm.packets.batch_info import Purpose
 from sparkstorm.packets.load import Load, SystemPacket
@@ -22,11 +22,10 @@ from sparkstorm.spark.worker.runtime import (
     worker_of,
 )
 from sparkstorm.spark.worker.state_store import PartitionState, TaskStore
-from sparkstorm.state.stores import ChunkStore
 from sparkstorm.tasks.state_runs import StateRun, Told, fingerprint
 from sparkstorm.tasks.worker import StageJob
 
-__all__ = ["StageFunction", "StageProcessor"]
+__all__ = ["StageFunction", "StateStageFunction"]
 
 
 @final
@@ -65,51 +64,31 @@ class StageFunction:
 
 
 @final
-class StageProcessor(StatefulProcessor):
-    """A stage with state, for ``transformWithState``: each partition has a single key."""
+@dataclass(frozen=True)
+class StateStageFunction:
+    """A stage with state, for a :class:`StageProcessor`; ``number`` counts the plan's stages."""
 
-    def __init__(
-        self,
-        payload: PlanPayload,
-        stage: Stage,
-        number: int,
-        told: "Accumulator[list[Told]]",
-        *,
-        has_entries: bool,
-    ) -> None:
-        self._payload = payload
-        self._has_entries = has_entries
-        self._stage = stage
-        self._number = number
-        self._told = told
+    payload: PlanPayload
+    stage: Stage
+    number: int
+    told: "Accumulator[list[Told]]"
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declare the state variables."""
-        self._state = PartitionState(handle, has_entries=self._has_entries)
-
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timers: Any) -> Iterator[Row]:
-        """Run the stage on one partition."""
-        self._state.begin(key)
+    def __call__(self, state: PartitionState, rows: Iterator[Row]) -> Iterator[Row]:
+        """Run the stage on one partition, whose key is selected."""
         received = [(row["dest"], bytes(row["packet"])) for row in rows]
         partition, packets = received[0][0], [data for _, data in received]
         job = StageJob(
-            worker=worker_of(self._payload),
-            stage=self._stage,
+            worker=worker_of(self.payload),
+            stage=self.stage,
             partition=partition,
             batch=batch_info(),
             attempt=attempt_name(),
-            store=self._store,
+            store=partial(TaskStore, state),
         )
         sent, reports = job.run(packets)
         for home, data in sent:
             yield Row(dest=home, packet=data)
         if job.batch.purpose is Purpose.BATCH:  # reports of probes do not count
-            run = StateRun((self._number, partition), fingerprint(packets, sent))
-            self._told.add([*reports, run])
+            run = StateRun((self.number, partition), fingerprint(packets, sent))
+            self.told.add([*reports, run])
         settle_gc()
-
-    def close(self) -> None:
-        """Do nothing: bolts live on in the process."""
-
-    def _store(self, namespace: str) -> ChunkStore:
-        return TaskStore(self._state, namespace)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sparkstorm.spark.driver.garbage import rare_collections
+from sparkstorm.garbage import rare_collections
 
 
 @pytest.fixture(autouse=True)
