@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from sparkstorm.tasks.dispatch import Delivery
 
-__all__ = ["BATCH_PROPERTY", "LOADS_DDL", "PACKETS_DDL", "packets_of", "to_batches"]
+__all__ = ["BATCH_PROPERTY", "LOADS_DDL", "PACKETS_DDL", "packets_of", "to_batches", "unchanged"]
 
 LOADS_DDL = "dest int, loads binary"
 """Columns of the source: a partition, and its loads, pickled by the driver."""
@@ -19,6 +19,11 @@ BATCH_PROPERTY = "sparkstorm.batch"
 
 _SCHEMA = pa.schema([pa.field("dest", pa.int32()), pa.field("packet", pa.binary())])
 _BATCH_BYTES = 64 * 1024 * 1024
+
+
+def unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Hand on what comes, for jobs that only have workers started."""
+    return batches
 
 
 def packets_of(batches: Iterable[pa.RecordBatch]) -> list[bytes]:

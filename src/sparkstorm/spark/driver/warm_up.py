@@ -5,13 +5,12 @@ one after another, before the first batch.
 """
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from sparkstorm.spark.driver.session import session_apart
+from sparkstorm.spark.rows import unchanged
 
 __all__ = ["warm_workers"]
 
@@ -30,10 +29,6 @@ def _run_once(session: Any) -> None:
         rows = session_apart(session).range(0, tasks, 1, tasks)
         # The rows stay in Java. Were they read here, by Arrow's C++ on a daemon thread, a process
         # that exits meanwhile would be aborted.
-        rows.mapInArrow(_same, rows.schema).write.format("noop").mode("append").save()
+        rows.mapInArrow(unchanged, rows.schema).write.format("noop").mode("append").save()
     except Exception:  # noqa: BLE001, S110 - a real job will tell what is wrong, or nothing is:
         pass  # the session may have been stopped meanwhile
-
-
-def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return batches
