@@ -68,7 +68,7 @@ demo: java $(COMPILED) ## Count the words of a text on a local Spark, every mess
 test: java lint types test-plain ## Run all checks, and all tests but the slow ones.
 	@$(PYTEST) $(IN_TWO) -m "not slow" $(ARGS)
 
-quick: $(COMPILED) ## Run the short tests of the pure tiers, with few examples, in ten seconds.
+quick: $(COMPILED) ## Run the short tests of the pure tiers, with few examples, in half a minute.
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) $(SHARED) -m "not (slow or process or sweep)" $(NOT_QUICK) $(UNIT) $(ARGS)
 
 test-unit: $(COMPILED) ## Run all tests that need no Java, in a minute.
