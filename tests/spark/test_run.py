@@ -76,6 +76,29 @@ class StatefulDaemon(ss.StatefulBolt):
         self.collector.ack(tup)
 
 
+class OnlyHere:
+    """Loads in the process that has made it, as if only that had the module."""
+
+    def __reduce__(self) -> Any:
+        return _load, (os.getpid(),)
+
+
+def _load(made_in: int) -> OnlyHere:
+    if os.getpid() != made_in:
+        raise ModuleNotFoundError("No module named 'acme'")
+    return OnlyHere()
+
+
+class NeedsModule(ss.Bolt):
+    """Comes with what no worker can load."""
+
+    def __init__(self) -> None:
+        self.needed = OnlyHere()
+
+    def execute(self, tup: ss.Tuple) -> None:
+        self.collector.ack(tup)
+
+
 class LookUp(ss.StatefulBolt):
     """Comes with a large table."""
 
@@ -137,6 +160,18 @@ def test_stages_with_and_without_state_share_their_workers(spark: Any) -> None:
         assert run.wait_until_drained(PATIENCE_SECS)
     assert found["plain"] == found["stateful"]
     assert len(found["plain"]) == 1
+
+
+def test_what_workers_lack_ends_the_run_at_once(
+    spark: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Executors without a package of the topology: no message is searched for, no restart tried."""
+    topology = wired(spouts.IteratorSpout([1, 2], "n int"), NeedsModule())
+    words = r"cannot load the topology: .*'acme'\. Inst"
+    with running(topology, spark) as run, pytest.raises(ss.EnvironmentFault, match=words):
+        run.wait_until_drained(PATIENCE_SECS)
+    assert "run again" not in caplog.text
+    assert "started again" not in caplog.text
 
 
 def test_group_keys_fall_into_their_partitions(spark: Any) -> None:

@@ -6,6 +6,7 @@ from sparkstorm.spark.driver.failures.causes import (
     cause_of,
     is_death_of_worker,
     is_fault_of_state_store,
+    lack_of_worker,
 )
 
 # --- what Spark 4.3 says, less the frames ---------------------------------------------------------
@@ -38,6 +39,18 @@ Caused by: org.apache.hadoop.fs.ParentNotDirectoryException: Parent path is not 
 COMMIT = """An error occurred while calling o332.getResult.
 : org.apache.spark.SparkException: Exception thrown in awaitResult:
 Caused by: org.apache.spark.SparkException: [CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing.
+"""
+
+LACK = """
+  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "runtime.py", line 154, in _unpickled
+ModuleNotFoundError: No module named 'acme'
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+sparkstorm.errors.EnvironmentFault: a Python worker on node-7 cannot load the topology: ...
 """
 
 CANCELLED = "org.apache.spark.SparkException: Job 7 cancelled as part of a group"
@@ -79,3 +92,10 @@ def test_whose_fault_it_is(text: str, died: bool, state: bool) -> None:
     """A death may be a message's doing, a state store that is away is nobody's."""
     error = RuntimeError(text)
     assert (is_death_of_worker(error), is_fault_of_state_store(error)) == (died, state)
+
+
+def test_what_a_worker_lacks_is_told_from_errors_of_bolts() -> None:
+    lack = lack_of_worker(RuntimeError(LACK))
+    assert lack == "a Python worker on node-7 cannot load the topology: ..."
+    for text in (PYTHON, DEATH, STATE, CANCELLED, ""):
+        assert lack_of_worker(RuntimeError(text)) is None

@@ -84,3 +84,15 @@ def test_each_topology_finds_its_own_classes(monkeypatch: pytest.MonkeyPatch) ->
         workers.of(payloads[of == "two"])
         found = pickle.loads(b"cshop\nOrder\n.")
         assert found.of == of
+
+
+def test_a_module_that_is_missing_on_the_host_is_named() -> None:
+    """The driver had it, as is usual on a cluster: the topology was pickled there."""
+    acme = ModuleType("acme")
+    sys.modules["acme"] = acme
+    price = type("Price", (), {"__module__": "acme"})
+    acme.Price = price  # type: ignore[attr-defined]
+    payload = PlanPayload("shop", cloudpickle.dumps((price, [])))
+    del sys.modules["acme"]
+    with pytest.raises(ss.EnvironmentFault, match=r"No module named 'acme'\. Install .*--py-files"):
+        Workers(ManualClock()).of(payload)

@@ -24,10 +24,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sparkstorm.batches.drive import JobError
-from sparkstorm.errors import BatchError
+from sparkstorm.errors import BatchError, EnvironmentFault
 from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.planning.plan import Plan, StageKind
-from sparkstorm.spark.driver.failures.causes import cause_of, is_fault_of_state_store
+from sparkstorm.spark.driver.failures.causes import (
+    cause_of,
+    is_fault_of_state_store,
+    lack_of_worker,
+)
 from sparkstorm.spark.driver.failures.start_failures import start_failure
 from sparkstorm.spark.internals import cleaner_of, is_stopped, physical_plan
 from sparkstorm.spark.rows import BATCH_PROPERTY
@@ -52,6 +56,7 @@ class BatchJobs:
             JobError: the job failed, or ran over the limit.
             BatchError: Spark could not load or write the state, or start Python workers. No message
                 is to blame.
+            EnvironmentFault: workers lack something that the topology needs.
         """
         self._context.setLocalProperty(BATCH_PROPERTY, info.to_json())
         limit = _TimeLimit(limit_secs, self._cancel)
@@ -69,6 +74,8 @@ class BatchJobs:
                 raise JobError(f"it took longer than {limit_secs:.1f} s", hung=True) from error
             if (failure := start_failure(error)) is not None:
                 raise BatchError(failure.value) from error
+            if (lack := lack_of_worker(error)) is not None:
+                raise EnvironmentFault(lack) from error
             if is_fault_of_state_store(error):
                 raise BatchError(f"Spark cannot keep the state: {cause_of(error)}") from error
             raise JobError(cause_of(error)) from error

@@ -4,21 +4,24 @@ import atexit
 import contextlib
 import ctypes
 import gc
+import platform
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import final
+from typing import Any, final
 
 import cloudpickle
 from pyspark import TaskContext
 
 from sparkstorm.clock import Clock, SystemClock
-from sparkstorm.errors import BatchError, InternalError
+from sparkstorm.errors import BatchError, EnvironmentFault, InternalError
 from sparkstorm.packets.batch_info import BatchInfo, Purpose
 from sparkstorm.processes.owner import owner_of_worker
 from sparkstorm.spark.own_classes import install
 from sparkstorm.spark.rows import BATCH_PROPERTY
 from sparkstorm.tasks.worker import Worker
+from sparkstorm.texts.user_errors import message_of
 
 __all__ = [
     "PlanPayload",
@@ -65,7 +68,7 @@ class Workers:
         """Return the tasks of a topology; made at the first call."""
         digest = payload.digest
         if digest not in self._known:
-            plan, classes = cloudpickle.loads(payload.data)
+            plan, classes = _unpickled(payload)
             self._known[digest], self._last = (Worker(plan, owner_of_worker()), classes), ""
         self._used[digest] = self._clock.monotonic()
         self._drop_idle()
@@ -90,6 +93,21 @@ class Workers:
             del self._used[digest]
             worker, _ = self._known.pop(digest)
             worker.cleanup()
+
+
+def _unpickled(payload: PlanPayload) -> Any:
+    """Return a plan and the user's own classes.
+
+    Raises:
+        EnvironmentFault: this host lacks a module, or a name of it.
+    """
+    try:
+        return cloudpickle.loads(payload.data)
+    except (ImportError, AttributeError) as error:
+        raise EnvironmentFault(
+            f"a Python worker on {platform.node()} cannot load the topology: {message_of(error)}. "
+            f"Install what is missing for its Python ({sys.executable}), or send it with --py-files"
+        ) from error
 
 
 _WORKERS = Workers(SystemClock())

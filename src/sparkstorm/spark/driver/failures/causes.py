@@ -2,9 +2,12 @@
 
 import re
 
-__all__ = ["cause_of", "is_death_of_worker", "is_fault_of_state_store"]
+from sparkstorm.errors import EnvironmentFault
+
+__all__ = ["cause_of", "is_death_of_worker", "is_fault_of_state_store", "lack_of_worker"]
 
 _PYTHON_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Exit|Fault)\b.*")
+_LACK = f"{EnvironmentFault.__module__}.{EnvironmentFault.__qualname__}: "
 _WORKER_DIED = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure[^\n]*")
 _STATE_STORE = re.compile(r"\[CANNOT_(?:LOAD|WRITE)_STATE_STORE\b")
 _CAUSED_BY = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+: [^\n]*)", re.MULTILINE)
@@ -39,6 +42,12 @@ def is_death_of_worker(error: BaseException) -> bool:
 def is_fault_of_state_store(error: BaseException) -> bool:
     """Whether Spark could not read or write state. Then no message is to blame."""
     return _STATE_STORE.search(str(error)) is not None and not is_death_of_worker(error)
+
+
+def lack_of_worker(error: BaseException) -> str | None:
+    """Return what a worker says it lacks to load the topology; a repetition would not mend that."""
+    cause = cause_of(error)
+    return cause.removeprefix(_LACK) if cause.startswith(_LACK) else None
 
 
 def _innermost(chain: list[str]) -> str:
