@@ -241,7 +241,17 @@ class _ReportHandler(logging.Handler):
     def __init__(self, report: Report) -> None:
         super().__init__()
         self._report = report
+        self.addFilter(_is_not_of_py4j)
 
     def emit(self, record: logging.LogRecord) -> None:
         self.format(record)  # fills record.message and the text of the traceback
         self._report.log(record.levelname.lower(), record.message, record.exc_text or "")
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Whether a bolt may have logged this.
+
+    Where a process has a Spark session besides, py4j logs its talk with Java at DEBUG, also in the
+    middle of a bolt: each Python object that goes is told to Java.
+    """
+    return record.name.partition(".")[0] != "py4j"

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from sparkstorm.tasks.report import LINES, LogLine, log_line
+from sparkstorm.tasks.report import LINES, LogLine, Report, capture_prints, log_line
 
 
 def line(level: str, text: str, trace: str = "") -> LogLine:
@@ -62,3 +62,12 @@ def test_a_program_with_logging_gets_records_alone(
         log_line(line("print", "hello"))
     assert [record.getMessage() for record in caplog.records] == ["hello"]
     assert capsys.readouterr().err == ""
+
+
+def test_the_talk_with_java_is_nobodys_line() -> None:
+    """Where a Spark session lives beside a local runner, at any moment."""
+    report = Report("split", 3, least=logging.DEBUG)
+    with capture_prints(report):
+        logging.getLogger("py4j.clientserver").debug("Command to send: m")
+        logging.getLogger("py4json").debug("a bolt's own")
+    assert [one.text for one in report.lines] == ["a bolt's own"]
