@@ -40,9 +40,13 @@ class KillLoop:
         self._witnesses = folder / "witnesses"
         self._witnesses.mkdir(parents=True)
         self._queue = _Queue(folder) if "source" in options.victims else None
+        self._written = 0
 
     def run(self) -> dict[str, object]:
-        """Kill until all lines are through; return what the checker found."""
+        """Kill until all lines are through; return what the checker found.
+
+        A driver that is through before anything was killed gets as many lines again.
+        """
         self._write_lines()
         if self._queue is not None:
             self._queue.start()
@@ -57,10 +61,11 @@ class KillLoop:
                 self._queue.kill()
 
     def _write_lines(self) -> None:
-        with self._text.open("w") as file:
-            for number in range(self._options.lines):
+        with self._text.open("a") as file:
+            for number in range(self._written, self._written + self._options.lines):
                 words = self._dice.choices(self._words, k=self._dice.randint(1, _WORDS_PER_LINE))
                 file.write(f"{number} {' '.join(words)}\n")
+        self._written += self._options.lines
 
     def _live_once(self, deadline: float) -> bool:
         """One life of the driver; returns whether there must be another."""
@@ -83,17 +88,24 @@ class KillLoop:
             driver.wait()
 
     def _kill(self, driver: int, kind: str) -> bool:
-        if kind == "source" and self._queue is not None:
-            self._queue.kill()
-            self._queue.start()
+        if kind == "source":
+            self._restart_queue()
             return True
         victims = processes.find(driver, kind)
         return bool(victims) and processes.kill(self._dice.choice(victims))
 
+    def _restart_queue(self) -> None:
+        if self._queue is not None:
+            self._queue.kill()
+            self._queue.start()
+
     def _again(self, code: int) -> bool:
         """Whether a driver that ended so is to be started again; it may only end for cause."""
         if code == 0:
-            return False
+            if not self.killed:
+                self._write_lines()
+                self._restart_queue()
+            return not self.killed
         for_cause = code < 0 or self.killed["jvm"]
         if not for_cause:
             raise SystemExit(f"the driver ended with {code}: {self._last_words()}")
@@ -120,9 +132,7 @@ class KillLoop:
         tapped = self._folder / "tapped.json"
         with self._text.open("a") as file:
             file.write(f"roll-call {' '.join(self._words)}\n")
-        if self._queue is not None:
-            self._queue.kill()
-            self._queue.start()
+        self._restart_queue()
         if _wait(self._start("--tap", str(tapped)), _ROLL_CALL_SECS) != 0:
             raise SystemExit(f"the roll call failed: {self._last_words()}")
         counts = {word: count - 1 for word, count in json.loads(tapped.read_text()).items()}
